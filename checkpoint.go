@@ -1,0 +1,195 @@
+package spillway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/kv"
+	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/models"
+	"github.com/spillway/spillway/internal/nn"
+	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/quant"
+	"github.com/spillway/spillway/internal/storyteller"
+	"github.com/spillway/spillway/internal/tokenizer"
+)
+
+// Checkpoint is a model on disk: described, with its tokenizer, but without weights in memory.
+type Checkpoint struct {
+	rt       *Runtime
+	cat      *checkpoint.Catalog
+	model    *nn.Model
+	tok      *tokenizer.Tokenizer
+	tokErr   error // why there is no tokenizer; ids still work
+	buffers  []*mem.Buffer
+	embedded bool
+	defaults Defaults
+}
+
+// Load reads what a model says about itself: a GGUF file (any shard of a set) or a folder in Hugging
+// Face layout. Weights are not read. Close the checkpoint after the models started from it.
+func (rt *Runtime) Load(ctx context.Context, path string) (*Checkpoint, error) {
+	return rt.load(ctx, false, func() (*checkpoint.Catalog, error) { return checkpoint.Open(rt.fs, path) })
+}
+
+// LoadEmbedded is Load for the Storyteller model inside the binary.
+func (rt *Runtime) LoadEmbedded(ctx context.Context) (*Checkpoint, error) {
+	return rt.load(ctx, true, func() (*checkpoint.Catalog, error) { return checkpoint.OpenFile(storyteller.File()) })
+}
+
+func (rt *Runtime) load(ctx context.Context, embedded bool, open func() (*checkpoint.Catalog, error)) (*Checkpoint, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	cat, err := open()
+	if err != nil {
+		return nil, err
+	}
+	c := &Checkpoint{rt: rt, cat: cat, embedded: embedded}
+	if c.model, err = models.Describe(cat); err == nil {
+		c.defaults, err = readDefaults(cat)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if c.tok, c.tokErr = tokenizer.Load(cat, c.alloc); c.tokErr == nil {
+		c.defaults.end(c.tok)
+	}
+	return c, nil
+}
+
+// alloc leases memory for the tokenizer's tables.
+func (c *Checkpoint) alloc(n int) ([]byte, error) {
+	b, err := mem.New(c.rt.ledger, budget.Runtime, n, "tokenizer")
+	if err != nil {
+		return nil, err
+	}
+	c.buffers = append(c.buffers, b)
+	return b.Bytes(), nil
+}
+
+// Close closes the files and frees the tokenizer.
+func (c *Checkpoint) Close() error {
+	err := c.cat.Close()
+	for _, b := range c.buffers {
+		err = errors.Join(err, b.Free())
+	}
+	c.buffers, c.tok = nil, nil
+	return err
+}
+
+// Catalog is what the files hold.
+func (c *Checkpoint) Catalog() *checkpoint.Catalog { return c.cat }
+
+// Layout is the model as plain data.
+func (c *Checkpoint) Layout() *layout.Model { return c.model.Layout }
+
+// Embedding reports whether the model gives vectors instead of text.
+func (c *Checkpoint) Embedding() bool { return c.model.Pooling() != nn.PoolNone }
+
+// TapNames lists the intermediate values that a probe can write.
+func (c *Checkpoint) TapNames() []string { return c.model.TapNames() }
+
+// Name is what people call the model: general.name, or the file's or folder's name.
+func (c *Checkpoint) Name() string {
+	if c.embedded {
+		return storyteller.Name
+	}
+	if name, ok := c.cat.Meta.String("general.name"); ok && name != "" {
+		return strings.ToValidUTF8(name, "\uFFFD")
+	}
+	base := filepath.Base(c.cat.Path)
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}
+
+// Source is the path that was loaded, or "embedded".
+func (c *Checkpoint) Source() string {
+	if c.embedded {
+		return "embedded"
+	}
+	return c.cat.Path
+}
+
+// Tokenizer returns the model's tokenizer, or says why there is none.
+func (c *Checkpoint) Tokenizer() (*tokenizer.Tokenizer, error) {
+	if c.tokErr != nil {
+		return nil, fmt.Errorf("no tokenizer: %w", c.tokErr)
+	}
+	return c.tok, nil
+}
+
+// ModelOptions shape a model that runs.
+type ModelOptions struct {
+	Context   int  // most tokens of a sequence; 0 is the trained limit
+	Sequences int  // that run at once at most; 0 is 1
+	HeadRows  int  // rows of a step whose logits are wanted at most; 0 is Sequences
+	Chunk     int  // most rows of a step; 0 is 512. It never changes a result
+	Exact     bool // quantized weights are decoded to f32, and the cache is f32
+}
+
+func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
+	if o.Context <= 0 {
+		o.Context = c.model.Layout.Context
+	}
+	o.Sequences = max(o.Sequences, 1)
+	o.HeadRows = max(o.HeadRows, o.Sequences)
+	if o.Chunk <= 0 {
+		o.Chunk = 512
+	}
+	o.Chunk = max(o.Chunk, o.Sequences)
+	return o
+}
+
+// shape is what one token leaves in the cache.
+func (c *Checkpoint) shape(o ModelOptions) kv.Shape {
+	s := kv.Shape{Layers: c.model.Cache, Type: quant.F16}
+	if o.Exact {
+		s.Type = quant.F32
+	}
+	return s
+}
+
+// Plan says what would go where. It fails with a *TooSmallError when the memory does not do.
+func (c *Checkpoint) Plan(o ModelOptions) (*plan.Plan, error) {
+	if err := c.checkTypes(o.Exact); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults(c)
+	rt := c.rt
+	snapshot := rt.ledger.Snapshot()
+	others := snapshot.Used - snapshot.Pools[budget.Runtime].Used
+	shape := c.shape(o)
+	align := 1
+	for _, f := range c.cat.Files {
+		align = max(align, f.Align())
+	}
+	return plan.Make(plan.Request{
+		Model: c.model.Layout, Budget: rt.limit - others, Runtime: rt.measure(c.embedded),
+		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
+		Context: o.Context, Sequences: o.Sequences, HeadRows: o.HeadRows, MaxChunk: o.Chunk, Align: align,
+		FixedScratch: c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact}),
+	})
+}
+
+// checkTypes reports the first weight that only the exact path can compute with.
+func (c *Checkpoint) checkTypes(exact bool) error {
+	i := slices.IndexFunc(c.model.Layout.Matrices, func(m *layout.Matrix) bool { return !exact && !kernel.Supported(m.Type) })
+	if i < 0 {
+		return nil
+	}
+	m := c.model.Layout.Matrices[i]
+	return &checkpoint.FormatError{Path: c.cat.Path, Where: "tensor " + m.Name,
+		What: fmt.Sprintf("computing on %s is not supported yet", m.Type), Hint: "--exact decodes it to f32"}
+}
+
+// TooSmallError says that the memory does not do, and how much would.
+type TooSmallError = plan.TooSmallError
+

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/alecthomas/kong"
+)
+
+// globals are the flags that mean the same everywhere.
+type globals struct {
+	Memory  string `help:"Hard cap for the whole process: 512MiB, 4GiB, 50% (of physical memory or the cgroup's limit) or auto." default:"auto" placeholder:"SIZE"`
+	Context int    `help:"Tokens of context to plan for. Default: what the command needs." placeholder:"TOKENS"`
+	Threads int    `help:"Compute threads. Default: the physical cores that we may use." placeholder:"N"`
+	Exact   bool   `help:"The reference path: weights decoded to f32, float arithmetic, cache in f32."`
+	JSON    bool   `help:"One JSON object on stdout at the end instead of prose." name:"json"`
+	Quiet   bool   `help:"No report and no progress on stderr." short:"q"`
+	Verbose bool   `help:"Say more on stderr." short:"v"`
+	Config  string `help:"YAML file with values for these flags. SPILLWAY_MEMORY and so on beat the file, flags beat both." placeholder:"FILE"`
+}
+
+func (g globals) check() error {
+	switch {
+	case g.Context < 0:
+		return usagef("--context is %d; give a positive number of tokens", g.Context)
+	case g.Threads < 0:
+		return usagef("--threads is %d; give a positive number", g.Threads)
+	case g.Quiet && g.Verbose:
+		return usagef("--quiet and --verbose exclude each other")
+	}
+	return nil
+}
+
+// cli is the command line as kong reads it.
+type cli struct {
+	globals `group:"Everywhere"`
+
+	Synth   synthCommand   `cmd:"" help:"Write a model of a published shape with random weights."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// A command does one thing.
+type command interface{ run(*session) error }
+
+// A parsed command line.
+type parsed struct {
+	command
+	flags globals
+}
+
+func (p *parsed) globals() globals { return p.flags }
+
+// exited is how kong's --help leaves the parser.
+type exited int
+
+// parse reads the command line; a nil result without an error means that help was printed.
+func (s *session) parse(args []string) (result *parsed, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(exited); !ok {
+				panic(r)
+			}
+		}
+	}()
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	var c cli
+	defaults := &settings{getenv: s.getenv}
+	parser, err := kong.New(&c,
+		kong.Name("spillway"),
+		kong.Description("Runs language models that are larger than the memory they are given, exactly as released."),
+		kong.Writers(s.stdout, s.stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Resolvers(defaults),
+		kong.WithBeforeResolve(defaults.load),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 100}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	context, err := parser.Parse(args)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%w (try spillway %s--help)", err, commandOf(err))}
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	return &parsed{context.Selected().Target.Addr().Interface().(command), c.globals}, nil
+}
+
+// commandOf names the command that was recognised before the error, with a space after it.
+func commandOf(err error) string {
+	var p *kong.ParseError
+	if !errors.As(err, &p) || p.Context == nil || p.Context.Selected() == nil {
+		return ""
+	}
+	return p.Context.Selected().Name + " "
+}

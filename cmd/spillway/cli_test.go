@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"spillway": main})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: filepath.Join("testdata", "script")})
+}
+
+// testSession returns a session with an environment of its own; what it prints goes to out.
+func testSession(t *testing.T, env map[string]string) (s *session, out *bytes.Buffer) {
+	t.Helper()
+	out = &bytes.Buffer{}
+	return &session{ctx: t.Context(), stdin: os.Stdin, stdout: out, stderr: out, getenv: func(key string) (string, bool) {
+		v, ok := env[key]
+		return v, ok
+	}}, out
+}
+
+func writeFile(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Flag beats environment beats file beats default.
+func TestPrecedence(t *testing.T) {
+	file := writeFile(t, filepath.Join(t.TempDir(), "c.yaml"), "memory: 1GiB\ncontext: 7\nexact: true\n")
+	plain := globals{Memory: "auto"}
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		args string
+		want globals
+	}{
+		{"defaults", nil, "version", plain},
+		{"file", nil, "version --config " + file, globals{Memory: "1GiB", Context: 7, Exact: true, Config: file}},
+		{"file by environment", map[string]string{"SPILLWAY_CONFIG": file}, "version", globals{Memory: "1GiB", Context: 7, Exact: true}},
+		{"environment", map[string]string{"SPILLWAY_MEMORY": "2GiB", "SPILLWAY_JSON": "true", "SPILLWAY_THREADS": "3"}, "version",
+			globals{Memory: "2GiB", JSON: true, Threads: 3}},
+		{"environment beats file", map[string]string{"SPILLWAY_MEMORY": "2GiB", "SPILLWAY_EXACT": "false"}, "version --config=" + file,
+			globals{Memory: "2GiB", Context: 7, Config: file}},
+		{"flag beats both", map[string]string{"SPILLWAY_MEMORY": "2GiB"}, "version --memory 3GiB --context=9 --config " + file,
+			globals{Memory: "3GiB", Context: 9, Exact: true, Config: file}},
+		{"before the command", nil, "-q --memory 3GiB version", globals{Memory: "3GiB", Quiet: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, _ := testSession(t, c.env)
+			p, err := s.parse(strings.Fields(c.args))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(c.want, p.flags); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestWrongSettings(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		file string
+		env  map[string]string
+		want string
+	}{
+		"unknown key":      {"memory: 1GiB\nmemroy: 2GiB\n", nil, `unknown key "memroy"; there are memory, context`},
+		"wrong type":       {"context: many\n", nil, "--context: "},
+		"list":             {"threads: [1]\n", nil, "threads needs a value"},
+		"twice":            {"threads: 1\nthreads: 2\n", nil, "threads"},
+		"not YAML":         {"memory: [\n", nil, "configuration file"},
+		"wrong in context": {"context: -4\n", nil, "--context is -4"},
+		"environment":      {"", map[string]string{"SPILLWAY_THREADS": "two"}, "--threads"},
+		"exclusive":        {"quiet: true\nverbose: true\n", nil, "exclude each other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, out := testSession(t, c.env)
+			args := []string{"version", "--config", writeFile(t, filepath.Join(dir, name+".yaml"), c.file)}
+			if code := s.main(args); code != exitUsage {
+				t.Errorf("exit code %d, want %d", code, exitUsage)
+			}
+			if got := out.String(); !strings.Contains(got, c.want) || strings.Count(got, "\n") != 1 {
+				t.Errorf("printed %q, want one line with %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestFind(t *testing.T) {
+	dir := t.TempDir()
+	home := filepath.Join(dir, "home")
+	in := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
+	writeFile(t, in("a.gguf"), "x")
+	writeFile(t, in("hf", "config.json"), "{}")
+	writeFile(t, in("one", "m.gguf"), "x")
+	writeFile(t, in("one", "mmproj-m.gguf"), "x")
+	writeFile(t, in("shards", "m-00001-of-00002.gguf"), "x")
+	writeFile(t, in("shards", "m-00002-of-00002.gguf"), "x")
+	writeFile(t, in("two", "m.gguf"), "x")
+	writeFile(t, in("two", "n.gguf"), "x")
+	writeFile(t, in("none", "readme"), "x")
+	repo := filepath.Join(home, ".cache", "huggingface", "hub", "models--org--cached")
+	writeFile(t, filepath.Join(repo, "refs", "main"), "abc\n")
+	writeFile(t, filepath.Join(repo, "snapshots", "abc", "config.json"), "{}")
+	writeFile(t, filepath.Join(home, ".lmstudio", "models", "org", "studio", "m.gguf"), "x")
+	writeFile(t, filepath.Join(home, ".ollama", "models", "manifests", "registry.ollama.ai", "library", "tiny", "latest"),
+		`{"layers":[{"mediaType":"application/vnd.ollama.image.license","digest":"sha256:0"},`+
+			`{"mediaType":"application/vnd.ollama.image.model","digest":"sha256:12"}]}`)
+	writeFile(t, filepath.Join(home, ".ollama", "models", "blobs", "sha256-12"), "x")
+	s, _ := testSession(t, map[string]string{"HOME": home})
+	for name, want := range map[string]string{
+		in("a.gguf"):  in("a.gguf"),
+		in("hf"):      in("hf"),
+		in("one"):     in("one", "m.gguf"),
+		in("shards"):  in("shards", "m-00001-of-00002.gguf"),
+		"org/cached":  filepath.Join(repo, "snapshots", "abc"),
+		"org/studio":  filepath.Join(home, ".lmstudio", "models", "org", "studio", "m.gguf"),
+		"tiny":        filepath.Join(home, ".ollama", "models", "blobs", "sha256-12"),
+		"tiny:latest": filepath.Join(home, ".ollama", "models", "blobs", "sha256-12"),
+		"Storyteller": "",
+	} {
+		got, err := s.resolve(name)
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	for name, want := range map[string]string{
+		in("two"):                "name one of m.gguf, n.gguf",
+		in("none"):               "neither a config.json nor a GGUF file",
+		in("missing.gguf"):       "names no model|is no GGUF file",
+		"org/unknown":            "is no GGUF file",
+		"../../etc/x":            "is no GGUF file",
+		"tiny:other":             "is no GGUF file",
+		"a/../b":                 "is no GGUF file",
+		"tell me a story":        "is no GGUF file",
+		"nul\x00byte":            "is no GGUF file",
+		strings.Repeat("a", 999): "is no GGUF file",
+	} {
+		_, err := s.resolve(name)
+		if err == nil || !strings.Contains(err.Error(), want[strings.LastIndex(want, "|")+1:]) {
+			t.Errorf("%.40q: error %v, want %q", name, err, want)
+		}
+	}
+}
+
+func TestLooksLikePath(t *testing.T) {
+	for s, want := range map[string]bool{
+		"model.gguf": true, "a b.GGUF": true, "/x y": true, "./m": true, `c:\m`: true, "org/name": true, "~/m": true,
+		"Explain TCP/IP": false, "hello": false, "what is 1/2 + 1/3?": false, "": false,
+	} {
+		if got := looksLikePath(s); got != want {
+			t.Errorf("%q: %v", s, got)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spillway/spillway/internal/checkpoint/container"
+)
+
+// Exit codes, as scripts know them.
+const (
+	exitFine        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitMemory      = 3 // does not fit in the memory given
+	exitFile        = 4 // damaged or not supported
+	exitInterrupted = 130
+)
+
+// A usageError is a wrong command line, environment or configuration file.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errInterrupted ends a command that SIGINT stopped after it has reported.
+var errInterrupted = errors.New("interrupted")
+
+// fail prints the error in one line and returns its exit code.
+func (s *session) fail(err error) int {
+	code := exitCode(err)
+	if err != nil && !errors.Is(err, errInterrupted) {
+		fmt.Fprintf(s.stderr, "spillway: %s\n", oneLine(err.Error()))
+	}
+	return code
+}
+
+// oneLine joins the lines of a message: what a file or a library says must not pretend to be more
+// than one error.
+func oneLine(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// exitCode sorts an error by whose fault it is.
+func exitCode(err error) int {
+	var usage usageError
+	var damaged *container.Error
+	switch {
+	case err == nil:
+		return exitFine
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &damaged):
+		return exitFile
+	}
+	return exitFailed
+}

@@ -1,0 +1,35 @@
+// Command spillway runs language models that are larger than the memory they are given.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+func main() {
+	s := &session{
+		ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.LookupEnv,
+	}
+	os.Exit(s.main(os.Args[1:]))
+}
+
+// A session is one use of the command: its streams, environment and global flags.
+type session struct {
+	ctx    context.Context
+	stdin  *os.File
+	stdout io.Writer
+	stderr io.Writer
+	getenv func(string) (string, bool)
+	flags  globals
+}
+
+// main runs one command and returns the exit code.
+func (s *session) main(args []string) int {
+	command, err := s.parse(args)
+	if err == nil && command != nil {
+		s.flags = command.globals()
+		err = command.run(s)
+	}
+	return s.fail(err)
+}

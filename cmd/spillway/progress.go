@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spillway/spillway/internal/report"
+)
+
+// progress is a bar on stderr for long work, where stderr is a terminal and --quiet is off. Its
+// methods may be called from several goroutines, and on nil.
+type progress struct {
+	mu    sync.Mutex
+	w     io.Writer
+	label string
+	start time.Time
+	shown time.Time
+}
+
+// newProgress returns nil where nobody would see a bar.
+func (s *session) newProgress(label string) *progress {
+	f, ok := s.stderr.(*os.File)
+	if !ok || s.flags.Quiet || !isTerminal(f) {
+		return nil
+	}
+	return &progress{w: f, label: label, start: time.Now()}
+}
+
+// isTerminal reports whether f is a character device that is not the null device.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+}
+
+// set shows how many of the bytes are done, at most ten times a second.
+func (p *progress) set(done, total int64) {
+	if p == nil || total <= 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if now.Sub(p.shown) < 100*time.Millisecond {
+		return
+	}
+	p.shown = now
+	fmt.Fprintf(p.w, "\r%s %s %s%s\x1b[K", p.label, report.Bar(float64(done)/float64(total), 24),
+		report.Bytes(done)+" of "+report.Bytes(total), p.left(done, total, now))
+}
+
+// left estimates the time to go.
+func (p *progress) left(done, total int64, now time.Time) string {
+	elapsed := now.Sub(p.start).Seconds()
+	if elapsed < 1 || done <= 0 {
+		return ""
+	}
+	return ", " + report.Seconds(elapsed/float64(done)*float64(total-done)) + " left"
+}
+
+// end removes the bar.
+func (p *progress) end() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprint(p.w, "\r\x1b[K")
+}

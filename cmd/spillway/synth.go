@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spillway/spillway/internal/report"
+	"github.com/spillway/spillway/internal/synth"
+)
+
+type synthCommand struct {
+	Shape  string `arg:"" help:"A published shape, such as tinyllama-1.1b, llama-7b or qwen3-0.6b." placeholder:"SHAPE"`
+	Type   string `required:"" help:"Number format: f16, bf16, f32, a block type of GGUF such as q8_0, or a mix such as q4_k_m." placeholder:"T"`
+	Out    string `required:"" help:"GGUF file to write; a folder in Hugging Face layout if it ends in / or .safetensors." placeholder:"PATH"`
+	Seed   uint64 `help:"The same seed gives the same bytes." default:"0"`
+	Layers int    `help:"Layers. Default: the shape's." placeholder:"N"`
+	Force  bool   `help:"Replace what is at PATH."`
+}
+
+func (*synthCommand) Help() string {
+	names := make([]string, 0, 16)
+	for _, s := range synth.Shapes() {
+		names = append(names, s.Name)
+	}
+	return "Weights are random with healthy statistics, for measurements of speed and memory. --context sets the trained limit.\n\n" +
+		"Shapes: " + strings.Join(names, ", ") + "\n\nTypes: " + strings.Join(synth.TypeNames(), ", ") + "\n\n" +
+		"Example:\n\n  spillway synth tinyllama-1.1b --type q4_k_m --out /tmp/tiny.gguf"
+}
+
+func (c *synthCommand) run(s *session) error {
+	ctx, stop := s.interruptible()
+	defer stop()
+	bar := s.newProgress("writing")
+	defer bar.end()
+	result, err := synth.Write(ctx, synth.Options{
+		Shape: c.Shape, Type: c.Type, Path: c.Out, Seed: c.Seed, Layers: c.Layers, Context: s.flags.Context,
+		Force: c.Force, Workers: s.flags.Threads,
+		Progress: bar.set,
+	})
+	var usage synth.UsageError
+	switch {
+	case errors.As(err, &usage):
+		return usageError{err}
+	case err != nil:
+		return s.interrupted(ctx, err)
+	case s.flags.JSON:
+		return s.printJSON(result)
+	case !s.flags.Quiet:
+		fmt.Fprintf(s.stderr, "%s: %s in %s, %s parameters, %s of weights\n", result.Path, result.Shape, result.Type,
+			report.Count(result.Parameters), report.Bytes(result.Bytes))
+	}
+	return nil
+}

@@ -1,0 +1,9 @@
+// Package spillway runs large language models inside a memory budget that the operating system
+// confirms. Weights, key-value cache and scratch space are leased from one ledger; what does not fit
+// is streamed from the drive. The same request gives the same bits at every budget, thread count and
+// batch.
+//
+//	rt, err := spillway.New(spillway.Options{Memory: 4 << 30})
+//	m, err := rt.Open(ctx, "model.gguf", spillway.ModelOptions{Context: 4096})
+//	answer, err := m.Generate(ctx, spillway.Request{Prompt: "Why is the sky blue?"}, func(text string) { fmt.Print(text) })
+package spillway

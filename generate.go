@@ -1,0 +1,234 @@
+package spillway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spillway/spillway/internal/engine"
+	"github.com/spillway/spillway/internal/kv"
+)
+
+// Request asks for one answer. The prompt is Messages, Prompt or IDs, whichever is given.
+type Request struct {
+	Messages []Message // rendered by the model's chat template
+	Prompt   string    // one user message; with Raw the text itself
+	Raw      bool      // no chat template
+	IDs      []int32
+
+	// MaxTokens bounds the answer; 0: the model's suggestion, else 512; in both cases no more than the
+	// context holds.
+	MaxTokens int
+	Sampling  *Sampling // nil: the model's suggestion, else greedy
+	Stop      []string  // texts that end the answer and are not part of it
+	IgnoreEnd bool      // go on after the model's end tokens
+
+	// Conversation keeps the cache for the next request with the same beginning; nil for none.
+	Conversation *Conversation
+	// Logits receives the logits that each token is chosen from; it runs between steps.
+	Logits func(position int, logits []float32)
+}
+
+// Answer is what came of a request.
+type Answer struct {
+	Text         string
+	PromptIDs    []int32
+	IDs          []int32
+	FinishReason string // stop, length or cancelled
+	CachedTokens int    // of the prompt, found in the conversation's cache
+	Prefill      time.Duration
+	Decode       time.Duration // from the first token to the last
+	cached       int           // positions in the cache at the end
+}
+
+// Finish reasons of an Answer.
+const (
+	FinishStop      = engine.Stop
+	FinishLength    = engine.Length
+	FinishCancelled = engine.Cancelled
+)
+
+// DefaultMaxTokens bounds an answer where neither the request nor the model does.
+const DefaultMaxTokens = 512
+
+// Conversation is a cache that outlives a request: what a new prompt shares with the last one and its
+// answer is not computed again. One request uses it at a time.
+type Conversation struct {
+	m      *Model
+	seq    *kv.Sequence
+	ids    []int32 // of the positions in the cache
+	length int     // of the rotation, see nn.Model.RopeLength
+}
+
+// NewConversation returns an empty conversation. Close it.
+func (m *Model) NewConversation() *Conversation {
+	return &Conversation{m: m, seq: m.cache.NewSequence()}
+}
+
+// Close gives back the cache.
+func (c *Conversation) Close() error {
+	c.ids = nil
+	return c.seq.Release()
+}
+
+// reuse cuts the cache to what ids begin with and returns how many positions that is. The last token
+// is always computed anew: its logits are wanted.
+func (c *Conversation) reuse(ids []int32, length int) (int, error) {
+	n := 0
+	for n < len(c.ids) && n < len(ids)-1 && c.ids[n] == ids[n] {
+		n++
+	}
+	if c.length != length {
+		n, c.length = 0, length
+	}
+	c.ids = c.ids[:n]
+	return n, c.seq.Cut(n)
+}
+
+// Tokens returns the ids of a request's prompt.
+func (c *Checkpoint) Tokens(r Request) ([]int32, error) {
+	if r.IDs != nil {
+		return r.IDs, nil
+	}
+	text, err := r.Prompt, error(nil)
+	if !r.Raw {
+		if text, err = c.Render(r.messages()); err != nil {
+			return nil, err
+		}
+	}
+	return c.encode(text, r.Raw)
+}
+
+func (r Request) messages() []Message {
+	if r.Messages != nil {
+		return r.Messages
+	}
+	return []Message{{Role: "user", Content: r.Prompt}}
+}
+
+// encode turns a prompt into ids. A template writes its control tokens out; raw text gets only those
+// that the tokenizer adds by itself.
+func (c *Checkpoint) encode(text string, raw bool) ([]int32, error) {
+	tok, err := c.Tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := tok.Encode(nil, text, encodeOptions(tok, text, raw))
+	if err == nil && len(ids) == 0 {
+		err = errors.New("the prompt is empty")
+	}
+	return ids, err
+}
+
+// MaxTokens is the bound on the answer to a request with a prompt of n tokens in a context.
+func (c *Checkpoint) MaxTokens(r Request, n, context int) int {
+	if r.MaxTokens > 0 {
+		return r.MaxTokens
+	}
+	most := c.defaults.MaxTokens
+	if most <= 0 {
+		most = DefaultMaxTokens
+	}
+	return max(min(most, context-n), 1)
+}
+
+// Generate answers a request. emit receives the text as it comes, whole characters only; nil for
+// none. When ctx ends the answer so far is returned with FinishCancelled and no error.
+func (m *Model) Generate(ctx context.Context, r Request, emit func(text string)) (*Answer, error) {
+	ids, err := m.Tokens(r)
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{PromptIDs: ids}
+	req, err := m.request(r, a)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	stream, err := m.engine.Submit(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	w := m.newWriter(r, emit)
+	err = collect(stream, w, a, begin)
+	if r.Conversation != nil {
+		r.Conversation.keep(a)
+	}
+	a.Text = w.text.String()
+	return a, err
+}
+
+// request turns r into one of the engine.
+func (m *Model) request(r Request, a *Answer) (engine.Request, error) {
+	req := engine.Request{
+		IDs: a.PromptIDs, MaxTokens: m.MaxTokens(r, len(a.PromptIDs), m.options.Context),
+		Sampling: m.defaults.Sampling, End: m.defaults.End, Logits: r.Logits,
+	}
+	if r.Sampling != nil {
+		req.Sampling = *r.Sampling
+	}
+	if r.IgnoreEnd {
+		req.End = nil
+	}
+	req.RopeLength = len(req.IDs) + req.MaxTokens
+	if r.MaxTokens == 0 {
+		req.RopeLength = m.model.Layout.Context
+	}
+	if c := r.Conversation; c != nil {
+		if c.m != m {
+			return req, errors.New("the conversation belongs to another model")
+		}
+		n, err := c.reuse(req.IDs, m.model.RopeLength(req.RopeLength))
+		if err != nil {
+			return req, err
+		}
+		req.Cache, req.Cached, a.CachedTokens = c.seq, n, n
+	}
+	return req, nil
+}
+
+// keep remembers what the cache holds after an answer.
+func (c *Conversation) keep(a *Answer) {
+	all := append(append([]int32(nil), a.PromptIDs...), a.IDs...)
+	c.ids = all[:min(a.cached, len(all))]
+}
+
+// collect reads the stream until the answer ends.
+func collect(s *engine.Stream, w *writer, a *Answer, begin time.Time) error {
+	first := time.Time{}
+	stopped := false
+	for {
+		e := s.Next()
+		if first.IsZero() {
+			first = time.Now()
+			a.Prefill = first.Sub(begin)
+		}
+		if e.Done {
+			a.Decode, a.cached = time.Since(first), e.Cached
+			return w.finish(e, stopped, a)
+		}
+		if stopped {
+			continue // computed before the cancellation was seen
+		}
+		a.IDs = append(a.IDs, e.ID)
+		if w.push(e.ID) {
+			stopped = true
+			s.Cancel()
+		}
+	}
+}
+
+// finish ends the text and decides how the answer ended.
+func (w *writer) finish(e engine.Event, stopped bool, a *Answer) error {
+	switch {
+	case stopped:
+		a.FinishReason = FinishStop
+		return nil
+	case e.Reason == engine.Failed:
+		return fmt.Errorf("the answer ended after %d tokens: %w", len(a.IDs), e.Err)
+	}
+	w.flush()
+	a.FinishReason = e.Reason
+	return w.err
+}

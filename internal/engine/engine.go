@@ -1,0 +1,284 @@
+// Package engine runs requests: it schedules rows of sequences into steps, runs each step as one
+// sweep over the weights, samples, and streams tokens out.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/kv"
+	"github.com/spillway/spillway/internal/nn"
+	"github.com/spillway/spillway/internal/sample"
+)
+
+// Config is what an engine runs on.
+type Config struct {
+	Model    *nn.Model
+	Env      *nn.Env
+	Cache    *kv.Cache
+	Rows     int // most rows of a step; the arena of Env is made for them
+	HeadRows int // most rows of a step that reach the head
+	Context  int // most positions of a sequence
+}
+
+// Engine runs steps on a goroutine of its own while there are requests.
+type Engine struct {
+	cfg   Config
+	mu    sync.Mutex // guards the scheduler and closed
+	work  *sync.Cond
+	sched scheduler
+	// closed ends the goroutine once no sequence runs.
+	closed   bool
+	stopped  chan struct{}
+	counters Counters
+}
+
+// Counters count what an engine did since it was made.
+type Counters struct {
+	Steps         int64
+	PromptRows    int64
+	AnswerRows    int64
+	CacheOverflow int64 // requests that ended because a value did not fit the cache's type
+}
+
+// ErrClosed is returned by Submit after Close.
+var ErrClosed = errors.New("the engine is closed")
+
+// New starts an engine.
+func New(cfg Config) *Engine {
+	e := &Engine{cfg: cfg, stopped: make(chan struct{}), sched: scheduler{rows: cfg.Rows, headRows: cfg.HeadRows}}
+	e.work = sync.NewCond(&e.mu)
+	go e.loop()
+	return e
+}
+
+// Submit accepts a request or says why it cannot be run. The stream ends with a Done event.
+func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
+	if len(r.IDs) == 0 {
+		return nil, errEmpty
+	}
+	for i, id := range r.IDs {
+		if id < 0 || int(id) >= e.cfg.Model.Layout.Vocab {
+			return nil, fmt.Errorf("token %d at position %d is not in the vocabulary of %d", id, i, e.cfg.Model.Layout.Vocab)
+		}
+	}
+	if len(r.IDs)+r.MaxTokens > e.cfg.Context || len(r.IDs) > e.cfg.Context {
+		return nil, &TooLongError{len(r.IDs), r.MaxTokens, e.cfg.Context}
+	}
+	if r.Shape != nil && len(r.IDs)-r.Cached > e.cfg.Rows {
+		return nil, fmt.Errorf("a shaped prompt of %d rows does not fit a step of %d", len(r.IDs)-r.Cached, e.cfg.Rows)
+	}
+	sampler, err := sample.New(r.Sampling)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	q := &sequence{req: r, ctx: ctx, ids: append([]int32(nil), r.IDs...), done: r.Cached, cache: r.Cache, sampler: sampler, stream: newStream(cancel)}
+	if q.cache == nil {
+		q.cache, q.owned, q.done = e.cfg.Cache.NewSequence(), true, 0
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		cancel()
+		return nil, ErrClosed
+	}
+	e.sched.running = append(e.sched.running, q)
+	e.work.Signal()
+	return q.stream, nil
+}
+
+// Close ends all requests after the step that runs, and waits for it.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	e.closed = true
+	for _, q := range e.sched.running {
+		q.stream.Cancel()
+	}
+	e.work.Signal()
+	e.mu.Unlock()
+	<-e.stopped
+}
+
+// Counters returns the counts so far.
+func (e *Engine) Counters() Counters {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.counters
+}
+
+func (e *Engine) loop() {
+	defer close(e.stopped)
+	for {
+		e.mu.Lock()
+		for len(e.sched.running) == 0 && !e.closed {
+			e.work.Wait()
+		}
+		idle := len(e.sched.running) == 0
+		e.mu.Unlock()
+		if idle {
+			return
+		}
+		e.step()
+	}
+}
+
+// step schedules, runs one sweep, and gives out what came of it.
+func (e *Engine) step() {
+	parts := e.schedule()
+	if len(parts) == 0 {
+		return
+	}
+	batch := e.batch(parts)
+	out, err := e.cfg.Model.Forward(context.Background(), e.cfg.Env, batch)
+	if err != nil {
+		for _, p := range parts {
+			e.end(p.seq, Event{Reason: Failed, Err: err})
+		}
+		return
+	}
+	e.emit(parts, batch, out)
+}
+
+func (e *Engine) schedule() []part {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, q := range append([]*sequence(nil), e.sched.running...) {
+		if err := q.ctx.Err(); err != nil {
+			e.endLocked(q, Event{Reason: Cancelled, Err: err})
+		}
+	}
+	parts, failed, err := e.sched.next()
+	if failed != nil {
+		e.endLocked(failed, Event{Reason: Failed, Err: err})
+	}
+	return parts
+}
+
+// batch turns parts into segments.
+func (e *Engine) batch(parts []part) *nn.Batch {
+	b := &nn.Batch{}
+	for _, p := range parts {
+		q := p.seq
+		s := &nn.Segment{}
+		if q.req.Shape != nil && q.prompt() {
+			*s = *q.req.Shape
+		}
+		s.Cache, s.First, s.Head = q.cache, q.done, p.head
+		s.IDs = q.ids[q.done : q.done+p.rows]
+		s.Adapter, s.RopeLength = q.req.Adapter, q.req.RopeLength
+		if s.RopeLength == 0 {
+			s.RopeLength = q.length()
+		}
+		b.Segments = append(b.Segments, s)
+		b.Tap = q.req.Tap
+	}
+	return b
+}
+
+// emit hands out the values of the rows that reached the head, and samples.
+func (e *Engine) emit(parts []part, b *nn.Batch, out []float32) {
+	e.count(parts)
+	width := e.cfg.Model.Layout.Vocab
+	if e.cfg.Model.Pooling() != nn.PoolNone {
+		width = e.cfg.Model.Layout.Hidden
+	}
+	for i, p := range parts {
+		values := out[:len(p.head)*width]
+		out = out[len(values):]
+		first, wasPrompt := p.seq.done, p.seq.prompt()
+		p.seq.done += p.rows
+		if err := b.Segments[i].Err; err != nil {
+			e.overflow()
+			e.end(p.seq, Event{Reason: Failed, Err: err})
+			continue
+		}
+		kernel.Canonicalize(values)
+		if p.seq.req.Rows != nil && wasPrompt {
+			if err := eachRow(p, first, width, values); err != nil {
+				e.end(p.seq, Event{Reason: Failed, Err: err})
+				continue
+			}
+		}
+		e.advance(p.seq, values, width)
+	}
+}
+
+func eachRow(p part, first, width int, values []float32) error {
+	for j, row := range p.head {
+		if err := p.seq.req.Rows(first+row, values[j*width:][:width]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// advance chooses the next token once all known ids are in the cache.
+func (e *Engine) advance(q *sequence, values []float32, width int) {
+	if q.done < len(q.ids) {
+		return
+	}
+	if len(q.ids) >= q.length() {
+		e.end(q, Event{Reason: Length})
+		return
+	}
+	logits := values[len(values)-width:]
+	if q.req.Logits != nil {
+		q.req.Logits(q.done, logits)
+	}
+	id, err := q.sampler.Next(logits, q.done)
+	switch {
+	case err != nil:
+		e.end(q, Event{Reason: Failed, Err: err})
+	case q.req.End[int32(id)]:
+		e.end(q, Event{Reason: Stop})
+	default:
+		q.ids = append(q.ids, int32(id))
+		q.stream.push(Event{ID: int32(id)})
+		if len(q.ids) >= q.length() {
+			e.end(q, Event{Reason: Length})
+		}
+	}
+}
+
+func (e *Engine) count(parts []part) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.counters.Steps++
+	for _, p := range parts {
+		if p.seq.prompt() {
+			e.counters.PromptRows += int64(p.rows)
+		} else {
+			e.counters.AnswerRows += int64(p.rows)
+		}
+	}
+}
+
+func (e *Engine) overflow() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.counters.CacheOverflow++
+}
+
+func (e *Engine) end(q *sequence, ev Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.endLocked(q, ev)
+}
+
+// endLocked takes a sequence out and gives back what it holds.
+func (e *Engine) endLocked(q *sequence, ev Event) {
+	e.sched.remove(q)
+	q.stream.Cancel()
+	ev.Done, ev.Cached = true, q.done
+	if q.owned {
+		ev.Cached = 0
+		if err := q.cache.Release(); err != nil && ev.Err == nil {
+			ev.Reason, ev.Err = Failed, err
+		}
+	}
+	q.stream.push(ev)
+}

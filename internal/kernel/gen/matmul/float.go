@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// loaders read 8 weights as f32. The F32 one only names the operand.
+func loadF32(m Mem) Op { return m }
+
+func loadF16(m Mem) Op {
+	y := YMM()
+	VCVTPH2PS(m, y)
+	return y
+}
+
+func loadBF16(m Mem) Op {
+	y := YMM()
+	VPMOVZXWD(m, y)
+	VPSLLD(U8(16), y, y)
+	return y
+}
+
+// rowsAtOnce is how many rows of stored float weights meet one row of activations together.
+const rowsAtOnce = 8
+
+// floatRows emits the product of 8 rows of stored weights with one row of activations.
+func floatRows(name string, size int, load func(Mem) Op) {
+	begin("floatRows"+name+"AVX2", "func(rows **byte, x *float32, k8 int, tails *float32, out *float32)",
+		"writes 8 outputs: rows of k8×8 stored weights, at 8 pointers, times x.\n"+
+			"tails is nil, or holds 8 more weights of each row as f32.")
+	ptr := Load(Param("rows"), GP64())
+	x := Load(Param("x"), GP64())
+	n := Load(Param("k8"), GP64())
+	tails := Load(Param("tails"), GP64())
+	var row [rowsAtOnce]GPVirtual
+	var acc [rowsAtOnce]VecVirtual
+	for i := range row {
+		row[i] = GP64()
+		MOVQ(mem(ptr, 8*i), row[i])
+		acc[i] = YMM()
+		VXORPS(acc[i], acc[i], acc[i])
+	}
+	at := GP64() // index of the next weight
+	XORQ(at, at)
+	SHLQ(U8(3), n)
+	JZ(LabelRef("tail"))
+	Label("loop")
+	xv := YMM()
+	VMOVUPS(Mem{Base: x, Index: at, Scale: 4}, xv)
+	for i := range row {
+		VFMADD231PS(load(Mem{Base: row[i], Index: at, Scale: uint8(size)}), xv, acc[i])
+	}
+	ADDQ(U8(8), at)
+	CMPQ(at, n)
+	JL(LabelRef("loop"))
+	Label("tail")
+	TESTQ(tails, tails)
+	JZ(LabelRef("totals"))
+	VMOVUPS(Mem{Base: x, Index: at, Scale: 4}, xv)
+	for i := range acc {
+		VFMADD231PS(mem(tails, 32*i), xv, acc[i])
+	}
+	Label("totals")
+	out := Load(Param("out"), GP64())
+	VMOVUPS(totals4([4]VecVirtual(acc[:4])), mem(out, 0))
+	VMOVUPS(totals4([4]VecVirtual(acc[4:])), mem(out, 16))
+	end()
+}
+
+// widen emits the conversion of stored weights to f32.
+func widen(name string, size int, load func(Mem) Op) {
+	begin("widen"+name+"AVX2", "func(dst *float32, src *byte, k8 int)", "decodes k8×8 weights, at least 8.")
+	dst := Load(Param("dst"), GP64())
+	src := Load(Param("src"), GP64())
+	n := Load(Param("k8"), GP64())
+	loop("loop", n, func() {
+		VMOVUPS(load(mem(src, 0)).(VecVirtual), mem(dst, 0))
+		ADDQ(U8(8*size), src)
+		ADDQ(U8(32), dst)
+	})
+	end()
+}
+
+// floatTile emits a tile of nx rows of activations and 4 rows of f32 weights.
+func floatTile(nx int) {
+	begin(fmt.Sprintf("floatTile%dAVX2", nx),
+		"func(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)",
+		fmt.Sprintf("writes %d × 4 outputs over k8×8 values, at least 8. Strides are in bytes.", nx))
+	w := Load(Param("w"), GP64())
+	wStride := Load(Param("wStride"), GP64())
+	w3 := GP64()
+	LEAQ(Mem{Base: wStride, Index: wStride, Scale: 2}, w3)
+	ADDQ(w, w3)
+	x := Load(Param("x"), GP64())
+	xStride := Load(Param("xStride"), GP64())
+	n := Load(Param("k8"), GP64())
+	rows := []Mem{{Base: w}, {Base: w, Index: wStride, Scale: 1}, {Base: w, Index: wStride, Scale: 2}, {Base: w3}}
+	cols := []Mem{{Base: x}, {Base: x, Index: xStride, Scale: 1}, {Base: x, Index: xStride, Scale: 2}}
+	acc := make([][4]VecVirtual, nx)
+	for r := range acc {
+		for i := range acc[r] {
+			acc[r][i] = YMM()
+			VXORPS(acc[r][i], acc[r][i], acc[r][i])
+		}
+	}
+	loop("loop", n, func() {
+		xs := make([]VecVirtual, nx)
+		for r := range xs {
+			xs[r] = YMM()
+			VMOVUPS(cols[r], xs[r])
+		}
+		for i, row := range rows {
+			wv := YMM()
+			VMOVUPS(row, wv)
+			for r := range xs {
+				VFMADD231PS(wv, xs[r], acc[r][i])
+			}
+		}
+		for _, p := range []Register{w, w3, x} {
+			ADDQ(U8(32), p)
+		}
+	})
+	out := Load(Param("out"), GP64())
+	outStride := Load(Param("outStride"), GP64())
+	for r := range acc {
+		VMOVUPS(totals4(acc[r]), mem(out, 0))
+		if r < nx-1 {
+			ADDQ(outStride, out)
+		}
+	}
+	end()
+}

@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package kernel
+
+func nativeOps() []*isaOps { return nil }
+
+func pause() {}

@@ -1,0 +1,172 @@
+package kernel
+
+import (
+	"encoding/binary"
+
+	"github.com/spillway/spillway/internal/quant"
+)
+
+// intFormats are the block formats of the integer path. Their layouts are those of ggml-quants.c.
+var intFormats = map[quant.Type]*intFormat{
+	quant.Q4_0:  {run: 32, group: blocks(18, unpackQ4_0)},
+	quant.Q4_1:  {run: 32, offset: true, group: blocks(20, unpackQ4_1)},
+	quant.Q5_0:  {run: 32, group: blocks(22, unpackQ5_0)},
+	quant.Q5_1:  {run: 32, offset: true, group: blocks(24, unpackQ5_1)},
+	quant.Q8_0:  {run: 32, group: blocks(34, unpackQ8_0)},
+	quant.IQ4NL: {run: 32, group: blocks(18, unpackIQ4NL)},
+	quant.Q2_K:  {run: 16, offset: true, group: unpackQ2K},
+	quant.Q3_K:  {run: 16, group: unpackQ3K},
+	quant.Q4_K:  {run: 32, offset: true, group: unpackQ4K},
+	quant.Q5_K:  {run: 32, offset: true, group: unpackQ5K},
+	quant.Q6_K:  {run: 16, group: unpackQ6K},
+}
+
+// blocks unpacks up to 8 blocks of 32 values each, of the given bytes, as one group.
+func blocks(size int, one func(q []int16, b []byte) (scale, minimum float32)) func(g *rawGroup, src []byte) {
+	return func(g *rawGroup, src []byte) {
+		for i := range len(src) / size {
+			g.scale[i], g.min[i] = one(g.q[i*32:i*32+32], src[i*size:(i+1)*size])
+		}
+	}
+}
+
+func f16At(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)) }
+
+// nibbles writes the low halves of 16 bytes, then the high halves, less z.
+func nibbles(q []int16, b []byte, z int16) {
+	for i, v := range b[:16] {
+		q[i] = int16(v&15) - z
+		q[i+16] = int16(v>>4) - z
+	}
+}
+
+// fifthBits adds bit i of b to value i, as 16.
+func fifthBits(q []int16, b []byte) {
+	bits := binary.LittleEndian.Uint32(b)
+	for i := range q {
+		q[i] += int16(bits>>i&1) << 4
+	}
+}
+
+func unpackQ4_0(q []int16, b []byte) (scale, minimum float32) {
+	nibbles(q, b[2:], 8)
+	return f16At(b), 0
+}
+
+func unpackQ4_1(q []int16, b []byte) (scale, minimum float32) {
+	nibbles(q, b[4:], 0)
+	return f16At(b), -f16At(b[2:])
+}
+
+func unpackQ5_0(q []int16, b []byte) (scale, minimum float32) {
+	nibbles(q, b[6:], 16)
+	fifthBits(q, b[2:])
+	return f16At(b), 0
+}
+
+func unpackQ5_1(q []int16, b []byte) (scale, minimum float32) {
+	nibbles(q, b[8:], 0)
+	fifthBits(q, b[4:])
+	return f16At(b), -f16At(b[2:])
+}
+
+func unpackQ8_0(q []int16, b []byte) (scale, minimum float32) {
+	for i, v := range b[2:34] {
+		q[i] = int16(int8(v))
+	}
+	return f16At(b), 0
+}
+
+// iq4Values are the 16 levels of IQ4_NL.
+var iq4Values = [16]int16{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
+func unpackIQ4NL(q []int16, b []byte) (scale, minimum float32) {
+	nibbles(q, b[2:], 0)
+	for i, v := range q {
+		q[i] = iq4Values[v]
+	}
+	return f16At(b), 0
+}
+
+// twoBits writes the 2-bit values of Q2_K and Q3_K: 64 bytes hold 4 values each, 32 bytes a half.
+func twoBits(q *[groupValues]int16, b []byte) {
+	for k := range q {
+		half, shift, l := k/128, k%128/32*2, k%32
+		q[k] = int16(b[half*32+l] >> shift & 3)
+	}
+}
+
+func unpackQ2K(g *rawGroup, b []byte) {
+	twoBits(&g.q, b[16:80])
+	d, dmin := f16At(b[80:]), f16At(b[82:])
+	for r, v := range b[:16] {
+		g.scale[r] = d * float32(v&15)
+		g.min[r] = dmin * float32(v>>4)
+	}
+}
+
+func unpackQ3K(g *rawGroup, b []byte) {
+	twoBits(&g.q, b[32:96])
+	for k := range g.q {
+		if b[k%32]>>(k/32)&1 == 0 {
+			g.q[k] -= 4
+		}
+	}
+	d, s := f16At(b[108:]), b[96:108]
+	for r := range 16 { // low 4 bits in bytes 0 to 7, high 2 bits in bytes 8 to 11
+		low := s[r%8] >> (r / 8 * 4) & 15
+		high := s[8+r%4] >> (r / 4 * 2) & 3
+		g.scale[r] = d * float32(int(low|high<<4)-32)
+	}
+}
+
+// scaleMin returns the 6-bit scale and minimum of run r of Q4_K and Q5_K, from their 12 bytes.
+func scaleMin(b []byte, r int) (scale, minimum uint8) {
+	if r < 4 {
+		return b[r] & 63, b[r+4] & 63
+	}
+	return b[r+4]&15 | b[r-4]>>6<<4, b[r+4]>>4 | b[r]>>6<<4
+}
+
+// scalesK fills scales and minima of Q4_K and Q5_K from a block's first 16 bytes.
+func scalesK(g *rawGroup, b []byte) {
+	d, dmin := f16At(b), f16At(b[2:])
+	for r := range 8 {
+		scale, minimum := scaleMin(b[4:16], r)
+		g.scale[r] = d * float32(scale)
+		g.min[r] = dmin * float32(minimum)
+	}
+}
+
+// nibblesK writes 128 bytes of nibbles: each 32 bytes hold two runs.
+func nibblesK(q *[groupValues]int16, b []byte) {
+	for k := range q {
+		q[k] = int16(b[k/64*32+k%32] >> (k % 64 / 32 * 4) & 15)
+	}
+}
+
+func unpackQ4K(g *rawGroup, b []byte) {
+	scalesK(g, b)
+	nibblesK(&g.q, b[16:144])
+}
+
+func unpackQ5K(g *rawGroup, b []byte) {
+	scalesK(g, b)
+	nibblesK(&g.q, b[48:176])
+	for k := range g.q {
+		g.q[k] += int16(b[16+k%32]>>(k/32)&1) << 4
+	}
+}
+
+func unpackQ6K(g *rawGroup, b []byte) {
+	ql, qh, s, d := b[:128], b[128:192], b[192:208], f16At(b[208:])
+	for k := range g.q {
+		half, part, l := k/128, k%128/32, k%32
+		low := ql[half*64+part%2*32+l] >> (part / 2 * 4) & 15
+		high := qh[half*32+l] >> (part * 2) & 3
+		g.q[k] = int16(low|high<<4) - 32
+	}
+	for r, v := range s {
+		g.scale[r] = d * float32(int8(v))
+	}
+}

@@ -1,0 +1,118 @@
+package lint
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// house is the order of the rooms from the bottom up. A package imports rooms of earlier lines
+// alone; rooms on one line do not know each other. The root package and the commands see all.
+var house = [][]string{
+	{"machine", "storyteller"},
+	{"report"},
+	{"budget"},
+	{"mem"},
+	{"quant"},
+	{"kernel"},
+	{"vfs"},
+	{"hub"},
+	{"checkpoint"},
+	{"layout"},
+	{"pager"},
+	{"plan"},
+	{"synth"},
+	{"nn"},
+	{"models"},
+	{"kv"},
+	{"tokenizer"},
+	{"sample", "grammar", "chat"},
+	{"engine"},
+}
+
+// testRooms are for tests and for the measurements under bench: no other code imports them.
+var testRooms = []string{"testutil", "captest", "lint"}
+
+// rank of a room's first path element below internal, -1 if the house has no such room.
+func rank(name string) int {
+	for i, line := range house {
+		for _, r := range line {
+			if r == name {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+func isTestRoom(name string) bool {
+	for _, r := range testRooms {
+		if r == name {
+			return true
+		}
+	}
+	return false
+}
+
+// internalRoom is the room of a package below internal; a room's own subpackages belong to it.
+func internalRoom(importPath string) (name string, ok bool) {
+	rest, ok := strings.CutPrefix(room(importPath), "internal/")
+	name, _, _ = strings.Cut(rest, "/")
+	return name, ok
+}
+
+func arrowFindings(p *listed) []finding {
+	from, inside := internalRoom(p.ImportPath)
+	if inside && !isTestRoom(from) && rank(from) < 0 {
+		return []finding{{room(p.ImportPath), "the house has no such room: give it a place in the table of arrows"}}
+	}
+	var out []finding
+	for _, imported := range p.Imports {
+		if !isOurs(imported) {
+			continue
+		}
+		to, down := internalRoom(imported)
+		switch {
+		case isTestRoom(from) || strings.HasPrefix(room(p.ImportPath), "bench/"):
+		case inside && !down:
+			out = append(out, finding{room(p.ImportPath), fmt.Sprintf("imports %q, which is above it", imported)})
+		case down && isTestRoom(to):
+			out = append(out, finding{room(p.ImportPath), fmt.Sprintf("imports %s, which is for tests", to)})
+		case inside && from != to && rank(to) >= rank(from):
+			out = append(out, finding{room(p.ImportPath), fmt.Sprintf("imports %s, which is not below %s", to, from)})
+		}
+	}
+	return out
+}
+
+func TestArrowsPointDown(t *testing.T) {
+	tr := load(t)
+	for _, p := range tr.ours {
+		if p.Error != nil {
+			t.Errorf("%s: %s", p.ImportPath, p.Error.Err)
+		}
+		report(t, arrowFindings(p))
+	}
+}
+
+func TestArrowsSelf(t *testing.T) {
+	in := func(name string) string { return modulePath + "/internal/" + name }
+	for _, c := range []struct {
+		from string
+		to   []string
+		want []string
+	}{
+		{in("engine"), []string{in("nn"), in("budget"), "fmt"}, nil},
+		{in("checkpoint/gguf"), []string{in("checkpoint"), in("vfs")}, nil},
+		{modulePath, []string{in("engine"), in("machine")}, nil},
+		{modulePath + "/cmd/spillway", []string{modulePath, in("plan")}, nil},
+		{in("budget"), []string{in("mem"), in("report")}, []string{"imports mem, which is not below budget"}},
+		{in("chat"), []string{in("sample")}, []string{"imports sample"}},
+		{in("kernel"), []string{modulePath}, []string{"which is above it"}},
+		{in("kernel"), []string{modulePath + "/cmd/spillway"}, []string{"which is above it"}},
+		{in("plan"), []string{in("testutil")}, []string{"which is for tests"}},
+		{in("attic"), nil, []string{"no such room"}},
+	} {
+		wantFindings(t, arrowFindings(&listed{ImportPath: c.from, Imports: c.to}), c.want...)
+	}
+}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package machine
+
+import "os"
+
+// BinaryBytes is the size of the program's own file.
+func BinaryBytes() int64 {
+	exe, err := os.Executable()
+	if err != nil {
+		return 0
+	}
+	info, err := os.Stat(exe)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}

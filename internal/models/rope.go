@@ -1,0 +1,144 @@
+package models
+
+import (
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/nn"
+)
+
+// rope reads the rotation of a model: transformers 5 writes it under rope_parameters, older releases
+// as rope_theta and rope_scaling, GGUF as rope.* keys or as a tensor of divisors.
+func (c *config) rope() *nn.Rope {
+	r := &nn.Rope{Base: c.positive("rope_theta", "rope.freq_base", 10000), Interleaved: c.Interleaved, Factors: "rope_freqs.weight"}
+	partial := c.positive("partial_rotary_factor", "", 1)
+	scaling, ok := c.values.object("rope_scaling")
+	if p, found := c.values.object("rope_parameters"); found {
+		scaling, ok = p, true
+		if theta, found := p.number("rope_theta", ""); found {
+			r.Base = theta
+		}
+		if f, found := p.number("partial_rotary_factor", ""); found {
+			partial = f
+		}
+	}
+	r.Dim = c.count("", "rope.dimension_count", max(int(float64(c.HeadDim)*partial), 1))
+	if !(r.Base > 1) {
+		c.fail("rope base %v, expected a number above 1", r.Base)
+		return r
+	}
+	if _, isJSON := c.values.(jsonValues); !isJSON {
+		r.Scaling = c.ggufScaling()
+	} else if ok {
+		r.Scaling = c.hfScaling(scaling)
+	}
+	return r
+}
+
+func (c *config) hfScaling(v values) nn.Scaling {
+	kind, _ := v.text("rope_type", "")
+	if kind == "" {
+		kind, _ = v.text("type", "")
+	}
+	num := func(key string, def float64) float64 {
+		if n, ok := v.number(key, ""); ok {
+			return n
+		}
+		return def
+	}
+	factor := num("factor", 1)
+	original := int(num("original_max_position_embeddings", float64(c.Context)))
+	if kind != "" && kind != "default" && (!(factor >= 1) || original < 1) {
+		c.fail("rope scaling %q has factor %v and original length %d", kind, factor, original)
+		return nil
+	}
+	switch kind {
+	case "", "default":
+		return nil
+	case "linear":
+		return linearRope(factor)
+	case "llama3":
+		return llama3Rope(kernel.Llama3Rope{Factor: factor, LowFreqFactor: num("low_freq_factor", 1),
+			HighFreqFactor: num("high_freq_factor", 4), OriginalLength: original})
+	case "dynamic":
+		return dynamicRope{factor, c.Context}
+	case "yarn":
+		truncate, given := v.flag("truncate", "")
+		return yarnRope(kernel.YaRN{Factor: factor, OriginalLength: original,
+			BetaFast: num("beta_fast", 0), BetaSlow: num("beta_slow", 0), AttentionFactor: num("attention_factor", 0),
+			MScale: num("mscale", 0), MScaleAllDim: num("mscale_all_dim", 0), NoTruncate: given && !truncate})
+	}
+	c.fail("rope scaling %q is not supported: default, linear, llama3, dynamic and yarn are", kind)
+	return nil
+}
+
+func (c *config) ggufScaling() nn.Scaling {
+	kind, _ := c.values.text("", "rope.scaling.type")
+	factor := c.positive("", "rope.scaling.factor", 1)
+	original := c.count("", "rope.scaling.original_context_length", c.Context)
+	switch kind {
+	case "", "none":
+		return nil
+	case "linear":
+		return linearRope(factor)
+	case "yarn":
+		return yarnRope(kernel.YaRN{Factor: factor, OriginalLength: original,
+			BetaFast:        c.number("", "rope.scaling.yarn_beta_fast", 0),
+			BetaSlow:        c.number("", "rope.scaling.yarn_beta_slow", 0),
+			AttentionFactor: c.number("", "rope.scaling.yarn_attn_factor", 0)})
+	}
+	c.fail("rope.scaling.type %q is not supported: none, linear and yarn are", kind)
+	return nil
+}
+
+// fixed is a scaling that does not depend on the sequence's length.
+type fixed struct{}
+
+func (fixed) Length(int) int { return 0 }
+
+type linear struct {
+	fixed
+	factor float64
+}
+
+func linearRope(factor float64) nn.Scaling { return linear{factor: factor} }
+
+func (l linear) Frequencies(dim int, base float64, _ int) ([]float32, float32) {
+	inv := kernel.InvFreq(dim, base)
+	kernel.RopeLinear(inv, l.factor)
+	return inv, 1
+}
+
+type llama3 struct {
+	fixed
+	kernel.Llama3Rope
+}
+
+func llama3Rope(p kernel.Llama3Rope) nn.Scaling { return llama3{Llama3Rope: p} }
+
+func (l llama3) Frequencies(dim int, base float64, _ int) ([]float32, float32) {
+	inv := kernel.InvFreq(dim, base)
+	l.Apply(inv)
+	return inv, 1
+}
+
+type yarn struct {
+	fixed
+	kernel.YaRN
+}
+
+func yarnRope(p kernel.YaRN) nn.Scaling { return yarn{YaRN: p} }
+
+func (y yarn) Frequencies(dim int, base float64, _ int) ([]float32, float32) {
+	return y.YaRN.Frequencies(dim, base), y.Attention()
+}
+
+// dynamicRope is dynamic NTK: the base grows with the length beyond the trained one.
+type dynamicRope struct {
+	factor  float64
+	trained int
+}
+
+func (d dynamicRope) Length(n int) int { return max(n, d.trained) }
+
+func (d dynamicRope) Frequencies(dim int, base float64, length int) ([]float32, float32) {
+	return kernel.InvFreq(dim, kernel.DynamicNTKBase(base, d.factor, dim, length, d.trained)), 1
+}

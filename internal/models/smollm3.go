@@ -1,0 +1,25 @@
+package models
+
+import "github.com/spillway/spillway/internal/nn"
+
+func init() { register("smollm3", smollm3) }
+
+// smollm3 is Llama whose layers have no rotation where no_rope_layers says 0, or, without that list,
+// in every no_rope_layer_interval-th layer (GGUF files leave it at 4).
+func smollm3(c *config) (nn.Decoder, names) {
+	listed, ok := c.values.list("no_rope_layers")
+	interval := c.count("no_rope_layer_interval", "", 4)
+	rope := c.rope()
+	return c.decoder(func(i int) nn.Attention {
+		rotates := (i+1)%interval != 0
+		if ok && i < len(listed) {
+			rotates = listed[i] != 0.0
+		}
+		a := c.attention(nil)
+		if rotates {
+			a.Rope = rope
+		}
+		a.Window = c.optionalWindow(i, 0)
+		return a
+	}), standard
+}

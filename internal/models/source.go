@@ -1,0 +1,97 @@
+package models
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/quant"
+)
+
+// source resolves roles to the tensors of a catalog. It implements nn.Source.
+type source struct {
+	cat   *checkpoint.Catalog
+	names names
+}
+
+// tensor finds the tensor of a role such as "attn.q.weight".
+func (s *source) tensor(layer int, role string) (*checkpoint.Tensor, bool) {
+	cut := strings.LastIndexByte(role, '.')
+	return s.find(s.names[role[:cut]], layer, role[cut:])
+}
+
+// find looks a name up; in Hugging Face folders the prefix "model." may be missing, where only the
+// base model was saved.
+func (s *source) find(pair [2]string, layer int, suffix string) (*checkpoint.Tensor, bool) {
+	name := pair[0]
+	if s.cat.Format == checkpoint.GGUF {
+		name = pair[1]
+	}
+	if name == "" {
+		return nil, false
+	}
+	if strings.Contains(name, "%d") {
+		name = fmt.Sprintf(name, layer)
+	}
+	if t, ok := s.cat.Tensor(name + suffix); ok {
+		return t, true
+	}
+	return s.cat.Tensor(strings.TrimPrefix(name, "model.") + suffix)
+}
+
+func (s *source) has(pair [2]string) bool {
+	_, ok := s.find(pair, -1, ".weight")
+	return ok
+}
+
+// embeddingRows is the vocabulary's size where the configuration does not say it; 0 if there is no
+// embedding, which Bind reports.
+func (s *source) embeddingRows() int {
+	t, ok := s.find(standard["embed"], -1, ".weight")
+	if !ok || len(t.Shape) != 2 || t.Shape[0] > maxDim {
+		return 0
+	}
+	return t.Shape[0]
+}
+
+// Matrix implements nn.Source.
+func (s *source) Matrix(layer int, role string, rows, cols int) (*layout.Matrix, bool, error) {
+	t, ok := s.tensor(layer, role)
+	if !ok {
+		return nil, false, nil
+	}
+	if !slices.Equal(t.Shape, []int{rows, cols}) {
+		return nil, false, fmt.Errorf("tensor %s has shape %v, the configuration asks for %v", t.Name, t.Shape, []int{rows, cols})
+	}
+	typ, err := computable(t)
+	if err != nil {
+		return nil, false, err
+	}
+	return &layout.Matrix{Name: t.Name, Type: typ, Rows: rows, Cols: cols, File: t.File, Offset: t.Offset}, true, nil
+}
+
+// Vector implements nn.Source.
+func (s *source) Vector(layer int, role string, n int) (*layout.Vector, bool, error) {
+	t, ok := s.tensor(layer, role)
+	if !ok {
+		return nil, false, nil
+	}
+	if !slices.Equal(t.Shape, []int{n}) {
+		return nil, false, fmt.Errorf("tensor %s has shape %v, the configuration asks for %v", t.Name, t.Shape, []int{n})
+	}
+	typ, err := computable(t)
+	if err != nil {
+		return nil, false, err
+	}
+	return &layout.Vector{Name: t.Name, Type: typ, Len: n, File: t.File, Offset: t.Offset}, true, nil
+}
+
+// computable returns the tensor's format if its values can be decoded.
+func computable(t *checkpoint.Tensor) (quant.Type, error) {
+	if t.Type == checkpoint.NoType || !quant.CanDecode(t.Type) {
+		return 0, fmt.Errorf("tensor %s has the type %s, which cannot be computed with", t.Name, t.DType)
+	}
+	return t.Type, nil
+}

@@ -1,0 +1,165 @@
+package nn
+
+import (
+	"fmt"
+
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/quant"
+)
+
+// Attention describes grouped-query attention with a key-value cache. Roles: attn.q, attn.k, attn.v,
+// attn.o with optional biases; attn.q_norm and attn.k_norm if QKNorm.
+type Attention struct {
+	Heads, KVHeads, HeadDim int
+	QKNorm                  *RMS  // norm of each head of q and k before the rotation; nil for none
+	Rope                    *Rope // nil for a layer without positions
+	Window                  int   // a position sees itself and the Window−1 before it; 0: all
+}
+
+type attention struct {
+	desc           Attention
+	layer, hidden  int
+	q, k, v, o     linear
+	qNorm, kNorm   norm
+	kernel         kernel.Attention
+	qWidth, kWidth int
+}
+
+func (d Attention) bind(b *binder, hidden int) (*attention, error) {
+	if d.Heads <= 0 || d.KVHeads <= 0 || d.HeadDim <= 0 || d.Heads%d.KVHeads != 0 {
+		return nil, fmt.Errorf("layer %d: %d heads cannot share %d key-value heads of %d values", b.layer, d.Heads, d.KVHeads, d.HeadDim)
+	}
+	a := &attention{desc: d, layer: b.layer, hidden: hidden, qWidth: d.Heads * d.HeadDim, kWidth: d.KVHeads * d.HeadDim}
+	a.kernel = kernel.Attention{Heads: d.Heads, Scale: invSqrt(d.HeadDim), Window: d.Window}
+	b.cache = append(b.cache, CacheLayer{d.KVHeads, d.HeadDim, d.HeadDim})
+	var err error
+	for _, p := range []struct {
+		to         *linear
+		role       string
+		rows, cols int
+	}{
+		{&a.q, "attn.q", a.qWidth, hidden}, {&a.k, "attn.k", a.kWidth, hidden},
+		{&a.v, "attn.v", a.kWidth, hidden}, {&a.o, "attn.o", hidden, a.qWidth},
+	} {
+		if *p.to, err = b.linear(p.role, p.rows, p.cols); err != nil {
+			return nil, err
+		}
+	}
+	if d.QKNorm != nil {
+		if a.qNorm, err = b.norm("attn.q_norm", *d.QKNorm, d.HeadDim); err != nil {
+			return nil, err
+		}
+		a.kNorm, err = b.norm("attn.k_norm", *d.QKNorm, d.HeadDim)
+	}
+	return a, err
+}
+
+// scratch adds what forward takes from the arena for n rows.
+func (a *attention) scratch(s *sizes, n int) {
+	mark := s.mark()
+	s.acts(n, a.hidden, a.q.m, a.k.m, a.v.m)
+	s.floats(n * (a.qWidth + 2*a.kWidth))
+	s.floats(n * a.qWidth)
+	s.acts(n, a.qWidth, a.o.m)
+	s.reset(mark)
+}
+
+// forward writes the block's output for all rows of the batch to dst; x is the normed input.
+func (a *attention) forward(r *run, dst, x []float32) error {
+	in := r.acts(x, a.hidden, a.q.m, a.k.m, a.v.m)
+	q, k, v := r.floats(r.rows*a.qWidth), r.floats(r.rows*a.kWidth), r.floats(r.rows*a.kWidth)
+	for _, p := range []struct {
+		l   linear
+		out []float32
+	}{{a.q, q}, {a.k, k}, {a.v, v}} {
+		if err := r.linear(p.l, in, x, p.out); err != nil {
+			return err
+		}
+	}
+	a.position(r, q, k)
+	a.store(r, k, v)
+	out := r.floats(r.rows * a.qWidth)
+	a.attend(r, q, out)
+	return r.linear(a.o, r.acts(out, a.qWidth, a.o.m), out, dst)
+}
+
+// position norms and rotates the heads of q and k.
+func (a *attention) position(r *run, q, k []float32) {
+	table := r.table(a.desc.Rope)
+	r.each(func(row int) {
+		q, k := q[row*a.qWidth:][:a.qWidth], k[row*a.kWidth:][:a.kWidth]
+		if a.desc.QKNorm != nil {
+			r.normHeads(a.qNorm, q, a.desc.HeadDim)
+			r.normHeads(a.kNorm, k, a.desc.HeadDim)
+		}
+		if table != nil {
+			table.rotate(a.desc.Rope, row, q, a.desc.Heads, a.desc.HeadDim)
+			table.rotate(a.desc.Rope, row, k, a.desc.KVHeads, a.desc.HeadDim)
+		}
+	})
+}
+
+// store rounds the rows' keys and values into the caches.
+func (a *attention) store(r *run, k, v []float32) {
+	row := 0
+	for i, s := range r.batch.Segments {
+		kv := &r.views[i]
+		kv.k, kv.v = s.Cache.View(a.layer, kv.k[:0], kv.v[:0])
+		t, tokens := s.Cache.Format()
+		for j := range s.Rows() {
+			pos := s.First + j
+			ok := a.storeRow(kv.k[pos/tokens], k[row*a.kWidth:][:a.kWidth], t, tokens, pos%tokens)
+			ok = a.storeRow(kv.v[pos/tokens], v[row*a.kWidth:][:a.kWidth], t, tokens, pos%tokens) && ok
+			if !ok && s.Err == nil {
+				s.Err = &CacheRangeError{Layer: a.layer, Position: pos, Type: t}
+			}
+			row++
+		}
+	}
+}
+
+// storeRow writes one position of all heads into a block [KVHeads][tokens][HeadDim].
+func (a *attention) storeRow(block []byte, x []float32, t quant.Type, tokens, at int) bool {
+	d := a.desc.HeadDim
+	size := t.RowBytes(d)
+	finite := true
+	for h := range a.desc.KVHeads {
+		dst, head := block[(h*tokens+at)*size:][:size], x[h*d:][:d]
+		if t == quant.F32 {
+			copy(mem.AsFloat32s(dst), head)
+			finite = kernel.AllFinite(head) && finite
+			continue
+		}
+		finite = kernel.ToF16(mem.AsUint16s(dst), head) && finite
+	}
+	return finite
+}
+
+// attend runs the attention kernel over all segments of the batch.
+func (a *attention) attend(r *run, q, out []float32) {
+	row := 0
+	for i, s := range r.batch.Segments {
+		t, tokens := s.Cache.Format()
+		n := s.Rows()
+		r.segs[i] = kernel.Segment{
+			Q: q[row*a.qWidth:][:n*a.qWidth], QStride: a.qWidth,
+			Out: out[row*a.qWidth:][:n*a.qWidth], OutStride: a.qWidth,
+			Rows: n, First: s.First, Mask: s.Mask, Spans: s.Spans,
+			KV: kernel.KVBlocks{Type: t, Tokens: tokens, KVHeads: a.desc.KVHeads, KDim: a.desc.HeadDim, VDim: a.desc.HeadDim,
+				K: r.views[i].k, V: r.views[i].v},
+		}
+		row += n
+	}
+	a.kernel.Run(r.env.Pool, r.attnScratch, r.segs)
+}
+
+// CacheRangeError says that a key or value is beyond what the cache's type can hold.
+type CacheRangeError struct {
+	Layer, Position int
+	Type            quant.Type
+}
+
+func (e *CacheRangeError) Error() string {
+	return fmt.Sprintf("layer %d, position %d: a key or value is not finite in the %s cache: try --exact, which keeps it in f32", e.Layer, e.Position, e.Type)
+}

@@ -1,0 +1,255 @@
+package nn
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/pager"
+	"github.com/spillway/spillway/internal/quant"
+)
+
+// Env is what a forward pass runs on.
+type Env struct {
+	Pool  *kernel.Pool
+	Pager *pager.Pager
+	Arena *mem.Arena // of at least Model.ScratchBytes
+	Exact bool       // quantized weights are decoded to f32
+	// Context is the most positions that a sequence may have; it bounds the stored partials of attention.
+	Context int
+}
+
+// run is the state of one forward pass.
+type run struct {
+	m           *Model
+	env         *Env
+	batch       *Batch
+	sweep       *pager.Sweep
+	rows        int
+	tables      []ropeTable // by position in m.ropes
+	kernScratch []byte
+	attnScratch []byte
+	segs        []kernel.Segment
+	views       []cacheView
+}
+
+type cacheView struct{ k, v [][]byte }
+
+// Forward runs all rows of the batch through the model in one sweep over its weights. It returns
+// the logits of the wanted rows (see Segment.Head), HeadRows × Vocab, or for an embedding model
+// their hidden states, HeadRows × Hidden; they are valid until the next pass on this arena.
+// An error ends the whole batch; what concerns one segment only is in its Err.
+func (m *Model) Forward(ctx context.Context, env *Env, b *Batch) (out []float32, err error) {
+	r := &run{m: m, env: env, batch: b, rows: b.Rows()}
+	if r.rows == 0 {
+		return nil, nil
+	}
+	if r.sweep, err = env.Pager.Begin(ctx); err != nil {
+		return nil, err
+	}
+	defer r.sweep.End()
+	env.Arena.Reset(0)
+	r.prepare()
+	x, h := r.floats(r.rows*m.Layout.Hidden), r.floats(r.rows*m.Layout.Hidden)
+	if err := r.embed(ctx, x); err != nil {
+		return nil, err
+	}
+	r.tap("embed", m.Layout.Hidden, x)
+	mark := env.Arena.Mark()
+	for i := range m.blocks {
+		env.Arena.Reset(mark)
+		if err := r.block(i, x, h); err != nil {
+			return nil, err
+		}
+	}
+	env.Arena.Reset(mark)
+	return r.finish(x, h)
+}
+
+// prepare takes from the arena what lives for the whole pass.
+func (r *run) prepare() {
+	r.kernScratch = r.bytes(kernel.ScratchBytes(r.env.Pool.Threads(), r.m.Layout.MaxCols))
+	r.attnScratch = r.bytes(r.m.attentionScratch(r.env.Pool.Threads(), r.env.Context))
+	r.segs = make([]kernel.Segment, len(r.batch.Segments))
+	r.views = make([]cacheView, len(r.batch.Segments))
+	r.tables = make([]ropeTable, len(r.m.ropes))
+	for i, rope := range r.m.ropes {
+		half := rope.tableFloats(r.rows) / 2
+		r.tables[i] = ropeTable{cos: r.floats(half), sin: r.floats(half)}
+		r.tables[i].fill(rope, r.batch, r.env.Pager.Vector)
+	}
+}
+
+// embed writes the embedding of every row to x.
+func (r *run) embed(ctx context.Context, x []float32) error {
+	hidden := r.m.Layout.Hidden
+	var ids []int32
+	var to [][]float32
+	row := 0
+	for _, s := range r.batch.Segments {
+		dst := x[row*hidden:][:s.Rows()*hidden]
+		row += s.Rows()
+		if s.Embeds != nil {
+			copy(dst, s.Embeds)
+			continue
+		}
+		for i, id := range s.IDs {
+			if id < 0 || int(id) >= r.m.Layout.Vocab {
+				return fmt.Errorf("token %d is not in the vocabulary of %d", id, r.m.Layout.Vocab)
+			}
+			ids = append(ids, id)
+			to = append(to, dst[i*hidden:][:hidden])
+		}
+	}
+	return r.env.Pager.Rows(ctx, r.m.embed, ids, func(i int, raw []byte) error {
+		return quant.DecodeRow(r.m.embed.Type, to[i], raw)
+	})
+}
+
+// block runs layer i: x += mixer(norm(x)); x += ffn(norm(x)).
+func (r *run) block(i int, x, h []float32) error {
+	b, hidden := &r.m.blocks[i], r.m.Layout.Hidden
+	mark := r.env.Arena.Mark()
+	r.norm(b.norm, h, x, hidden)
+	r.layerTap(i, "attn_norm", h)
+	if err := b.mixer.forward(r, h, h); err != nil {
+		return err
+	}
+	r.layerTap(i, "attn_out", h)
+	r.add(x, h)
+	r.env.Arena.Reset(mark)
+	r.norm(b.ffnNorm, h, x, hidden)
+	r.layerTap(i, "ffn_norm", h)
+	if err := b.ffn.forward(r, h, h); err != nil {
+		return err
+	}
+	r.layerTap(i, "ffn_out", h)
+	r.add(x, h)
+	r.layerTap(i, "out", x)
+	return nil
+}
+
+// finish norms the wanted rows and multiplies them with the head.
+func (r *run) finish(x, h []float32) ([]float32, error) {
+	hidden, vocab := r.m.Layout.Hidden, r.m.Layout.Vocab
+	if r.batch.Tap != nil {
+		r.norm(r.m.norm, h, x, hidden)
+		r.tap("final_norm", hidden, h)
+	}
+	n, row := 0, 0
+	for _, s := range r.batch.Segments {
+		for _, i := range s.Head {
+			kernel.RMSNorm(h[n*hidden:][:hidden], x[(row+i)*hidden:][:hidden], r.env.Pager.Vector(r.m.norm.weight), r.m.norm.eps)
+			n++
+		}
+		row += s.Rows()
+	}
+	h = h[:n*hidden]
+	if r.m.head == nil || n == 0 {
+		return h, nil
+	}
+	r.rows = n
+	logits := r.floats(n * vocab)
+	if err := r.linear(linear{m: r.m.head}, r.acts(h, hidden, r.m.head), nil, logits); err != nil {
+		return nil, err
+	}
+	return logits, nil
+}
+
+// integer says whether any of the matrices needs the 16-bit form of its input.
+func integer(exact bool, ms []*layout.Matrix) bool {
+	return slices.ContainsFunc(ms, func(m *layout.Matrix) bool { return kernel.Integer(m.Type, exact) })
+}
+
+// acts prepares x, rows × cols, as input of the matrices ms.
+func (r *run) acts(x []float32, cols int, ms ...*layout.Matrix) *kernel.Acts {
+	form := integer(r.env.Exact, ms)
+	a := kernel.MakeActs(r.bytes(kernel.ActsBytes(r.rows, cols, form)), r.rows, cols, form)
+	a.SetRows(r.env.Pool, x, cols)
+	return &a
+}
+
+// linear writes l's product with every row of in to out, rows × l.m.Rows, tile by tile as the
+// weights arrive. x is the input before it was prepared; adapters need it.
+func (r *run) linear(l linear, in *kernel.Acts, x, out []float32) error {
+	for tile, err := range r.sweep.Tiles(l.m) {
+		if err != nil {
+			return err
+		}
+		w := kernel.Weights{Type: l.m.Type, Rows: tile.Rows, Cols: l.m.Cols, Data: tile.Data}
+		kernel.MatMul(r.env.Pool, r.kernScratch, w, in, out[tile.Row0:], l.m.Rows, r.env.Exact)
+	}
+	if l.bias != nil {
+		bias := r.env.Pager.Vector(l.bias)
+		r.each(func(row int) { kernel.Add(out[row*l.m.Rows:][:l.m.Rows], bias) })
+	}
+	r.adapt(l, x, out)
+	return nil
+}
+
+func (r *run) norm(n norm, dst, x []float32, width int) {
+	weight := r.env.Pager.Vector(n.weight)
+	r.each(func(row int) { kernel.RMSNorm(dst[row*width:][:width], x[row*width:][:width], weight, n.eps) })
+}
+
+// normHeads norms each head of one row in place.
+func (r *run) normHeads(n norm, x []float32, width int) {
+	weight := r.env.Pager.Vector(n.weight)
+	for at := 0; at < len(x); at += width {
+		kernel.RMSNorm(x[at:][:width], x[at:][:width], weight, n.eps)
+	}
+}
+
+func (r *run) add(x, y []float32) {
+	width := r.m.Layout.Hidden
+	r.each(func(row int) { kernel.Add(x[row*width:][:width], y[row*width:][:width]) })
+}
+
+// each calls f for every row, in parallel when there are several.
+func (r *run) each(f func(row int)) {
+	if r.rows < 4 {
+		for row := range r.rows {
+			f(row)
+		}
+		return
+	}
+	r.env.Pool.Run(r.rows, func(_, row int) { f(row) })
+}
+
+// table returns the cosines and sines of a rotation; nil for none.
+func (r *run) table(rope *Rope) *ropeTable {
+	for i, known := range r.m.ropes {
+		if known == rope {
+			return &r.tables[i]
+		}
+	}
+	return nil
+}
+
+func (r *run) bytes(n int) []byte     { return r.env.Arena.Alloc(n, 64) }
+func (r *run) floats(n int) []float32 { return mem.AsFloat32s(r.bytes(4 * n)) }
+func (r *run) layerTap(i int, name string, x []float32) {
+	if r.batch.Tap != nil {
+		r.batch.Tap(fmt.Sprintf("layer.%d.%s", i, name), r.rows, r.m.Layout.Hidden, x)
+	}
+}
+
+func (r *run) tap(name string, width int, x []float32) {
+	if r.batch.Tap != nil {
+		r.batch.Tap(name, r.rows, width, x)
+	}
+}
+
+// TapNames lists the names of a model's intermediate values in the order in which they arise.
+func (m *Model) TapNames() []string {
+	names := []string{"embed"}
+	for i := range m.blocks {
+		for _, part := range []string{"attn_norm", "attn_out", "ffn_norm", "ffn_out", "out"} {
+			names = append(names, fmt.Sprintf("layer.%d.%s", i, part))
+		}
+	}
+	return append(names, "final_norm")
+}

@@ -1,0 +1,53 @@
+package nn
+
+import (
+	"github.com/spillway/spillway/internal/kernel"
+)
+
+// GatedMLP describes down(act(gate(x)) · up(x)) (SwiGLU, Shazeer 2020). Roles: ffn.gate, ffn.up,
+// ffn.down with optional biases.
+type GatedMLP struct{ Width int }
+
+type gatedMLP struct {
+	hidden, width  int
+	gate, up, down linear
+}
+
+func (d GatedMLP) bind(b *binder, hidden int) (*gatedMLP, error) {
+	f := &gatedMLP{hidden: hidden, width: d.Width}
+	var err error
+	if f.gate, err = b.linear("ffn.gate", d.Width, hidden); err != nil {
+		return nil, err
+	}
+	if f.up, err = b.linear("ffn.up", d.Width, hidden); err != nil {
+		return nil, err
+	}
+	f.down, err = b.linear("ffn.down", hidden, d.Width)
+	return f, err
+}
+
+// scratch adds what forward takes from the arena for n rows.
+func (f *gatedMLP) scratch(s *sizes, n int) {
+	mark := s.mark()
+	s.acts(n, f.hidden, f.gate.m, f.up.m)
+	s.floats(2 * n * f.width)
+	s.acts(n, f.width, f.down.m)
+	s.reset(mark)
+}
+
+// forward writes the block's output for all rows of the batch to dst; x is the normed input.
+func (f *gatedMLP) forward(r *run, dst, x []float32) error {
+	in := r.acts(x, f.hidden, f.gate.m, f.up.m)
+	gate, up := r.floats(r.rows*f.width), r.floats(r.rows*f.width)
+	if err := r.linear(f.gate, in, x, gate); err != nil {
+		return err
+	}
+	if err := r.linear(f.up, in, x, up); err != nil {
+		return err
+	}
+	r.each(func(row int) {
+		g := gate[row*f.width:][:f.width]
+		kernel.SiLUMul(g, g, up[row*f.width:][:f.width])
+	})
+	return r.linear(f.down, r.acts(gate, f.width, f.down.m), gate, dst)
+}

@@ -1,0 +1,306 @@
+// Package pager treats weights as virtual memory: what a placement pins stays in memory once it was
+// read, the rest streams through a ring of slots ahead of its use, in the order of the sweep and on
+// into the next one. Reads are direct, large and several at once, by a fixed set of readers.
+package pager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/vfs"
+)
+
+// ErrClosed is what a closed pager answers.
+var ErrClosed = errors.New("pager: closed")
+
+// Config is what a pager needs.
+type Config struct {
+	Model     *layout.Model
+	Placement *layout.Placement // from the planner, for this model
+	Files     []vfs.File        // by Matrix.File; they stay open until Close has returned
+	Ledger    *budget.Ledger
+}
+
+// Pager owns the weights of one model. One sweep runs at a time, driven by one goroutine; Rows,
+// Vector and Stats can be called by others meanwhile.
+type Pager struct {
+	model *layout.Model
+	place *layout.Placement
+	files []vfs.File
+	order []*layout.Matrix // of the sweep
+	kind  []kinds          // of each of them
+	parts [][]piece        // by Matrix.ID, in rising row order
+
+	leases  []*budget.Lease
+	buffers []*mem.Buffer
+	vectors [][]float32 // by Vector.ID
+	lookups []byte      // one look-up buffer for each reader, the last one for the caller
+
+	readers sync.WaitGroup
+	looking sync.Mutex // one Rows at a time
+	look    lookup
+
+	mu      sync.Mutex
+	work    sync.Cond     // readers wait here
+	arrived chan struct{} // wakes the one that waits for a read
+	waiting bool
+	closed  bool
+
+	units   []unit
+	slots   []slot
+	cursor  cursor
+	load    int    // units before this one have all their requests issued, if they are pinned
+	again   bool   // something may wait for a second try
+	sweep   uint64 // the number of the sweep that runs, or comes next
+	running *Sweep
+	batch   *lookup // that readers shall help with
+	flying  int     // reads in flight
+	since   time.Time
+	stats   Stats
+}
+
+// piece is the rows of a matrix that lie in one unit.
+type piece struct {
+	unit   int
+	part   layout.Part
+	offset int64 // in the unit
+}
+
+// Open leases and maps what the placement says, reads and decodes the vectors, and starts reading
+// ahead for the first sweep. The leases last until Close.
+func Open(ctx context.Context, c Config) (*Pager, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	p := &Pager{
+		model: c.Model, place: c.Placement, files: c.Files, arrived: make(chan struct{}, 1),
+	}
+	p.work.L = &p.mu
+	p.index()
+	err := p.reserve(c.Ledger)
+	if err == nil {
+		err = p.readVectors(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.free())
+	}
+	for i := range p.place.Readers {
+		p.readers.Go(func() { p.reader(p.lookupBuffer(i)) })
+	}
+	return p, nil
+}
+
+func (c *Config) check() error {
+	if c.Model == nil || c.Placement == nil || c.Ledger == nil {
+		return errors.New("pager: a model, a placement and a ledger are needed")
+	}
+	if err := c.Placement.Check(c.Model); err != nil {
+		return err
+	}
+	for _, f := range c.Files {
+		if f.Align() > c.Placement.Align {
+			return fmt.Errorf("pager: %s needs requests aligned to %d, planned are %d", f.Name(), f.Align(), c.Placement.Align)
+		}
+	}
+	inFile := func(name string, file int, offset, n int64) error {
+		if file < 0 || file >= len(c.Files) {
+			return fmt.Errorf("pager: %s is in file %d of %d", name, file, len(c.Files))
+		}
+		if f := c.Files[file]; offset < 0 || n < 0 || offset > f.Size()-n {
+			return fmt.Errorf("%s is truncated: %s needs %d bytes at %d, the file has %d", f.Name(), name, n, offset, f.Size())
+		}
+		return nil
+	}
+	for _, x := range c.Model.Matrices {
+		if err := inFile(x.Name, x.File, x.Offset, x.Bytes()); err != nil {
+			return err
+		}
+	}
+	for i, v := range c.Model.Vectors {
+		if v.ID != i || v.Type.BlockValues() == 0 || v.Len < 1 || v.Len%v.Type.BlockValues() != 0 {
+			return fmt.Errorf("pager: vector %s has %d values of %v", v.Name, v.Len, v.Type)
+		}
+		if err := inFile(v.Name, v.File, v.Offset, int64(v.Type.RowBytes(v.Len))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// index finds the pieces of each matrix and their part in the sweep.
+func (p *Pager) index() {
+	at := make([]int, len(p.model.Matrices))
+	for i := range at {
+		at[i] = -1
+	}
+	for _, b := range p.model.Bundles {
+		if b.Kind == layout.Embedding {
+			continue
+		}
+		for _, x := range b.Matrices {
+			at[x.ID] = len(p.order)
+			p.order, p.kind = append(p.order, x), append(p.kind, 1<<b.Kind)
+		}
+	}
+	p.parts = make([][]piece, len(p.model.Matrices))
+	p.units = make([]unit, len(p.place.Units))
+	for i := range p.place.Units {
+		u := &p.units[i]
+		u.Unit = &p.place.Units[i]
+		u.last = -1
+		for _, part := range u.Parts {
+			if i := at[part.Matrix.ID]; i >= 0 {
+				u.last = max(u.last, i)
+				u.kinds |= p.kind[i]
+			}
+			p.insert(piece{unit: i, part: part, offset: part.Offset() - u.Offset})
+		}
+		if u.Pinned {
+			u.start, u.end = p.place.Enclosing(u.Offset, u.Bytes)
+			u.requests = int((u.end - u.start + p.place.Request - 1) / p.place.Request)
+		}
+	}
+	p.slots = make([]slot, p.place.Slots)
+}
+
+func (p *Pager) insert(x piece) {
+	list := append(p.parts[x.part.Matrix.ID], x)
+	for i := len(list) - 1; i > 0 && list[i-1].part.Row0 > x.part.Row0; i-- {
+		list[i-1], list[i] = list[i], list[i-1]
+	}
+	p.parts[x.part.Matrix.ID] = list
+}
+
+// reserve leases everything at once, then maps it.
+func (p *Pager) reserve(l *budget.Ledger) error {
+	vectors := p.place.Pages(p.model.VectorBytes())
+	var err error
+	p.leases, err = l.ReserveAll(
+		budget.Want{Pool: budget.Weights, Bytes: p.place.PinnedMemory() + vectors, What: "pinned weights"},
+		budget.Want{Pool: budget.Staging, Bytes: p.place.StagingMemory(), What: "weights on their way from the drive"},
+	)
+	if err != nil {
+		return err
+	}
+	weights, staging := p.leases[0], p.leases[1]
+	for i := range p.units {
+		u := &p.units[i]
+		if u.Pinned && err == nil {
+			u.home, err = p.mapped(weights, u.end-u.start)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if p.lookups, err = p.mapped(staging, int64(p.place.Readers+1)*p.place.LookupBytes); err != nil {
+		return err
+	}
+	if p.place.Slots == 0 {
+		return nil
+	}
+	ring, err := p.mapped(staging, int64(p.place.Slots)*p.place.SlotBytes)
+	for i := range p.slots {
+		if err == nil {
+			p.slots[i].buf = ring[int64(i)*p.place.SlotBytes:][:p.place.SlotBytes]
+		}
+	}
+	return err
+}
+
+func (p *Pager) mapped(l *budget.Lease, n int64) ([]byte, error) {
+	b, err := mem.MapSlot(l, int(n))
+	if err != nil {
+		return nil, err
+	}
+	p.buffers = append(p.buffers, b)
+	return b.Bytes(), nil
+}
+
+func (p *Pager) lookupBuffer(i int) []byte {
+	return p.lookups[int64(i)*p.place.LookupBytes:][:p.place.LookupBytes]
+}
+
+// free gives memory and leases back.
+func (p *Pager) free() error {
+	var errs []error
+	for _, b := range p.buffers {
+		errs = append(errs, b.Free())
+	}
+	for _, l := range p.leases {
+		errs = append(errs, l.Release())
+	}
+	p.buffers, p.leases, p.vectors, p.lookups = nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// Close waits for reads in flight and gives back all memory and leases. It fails while a sweep
+// runs, whose tiles would go away. A second Close does nothing.
+func (p *Pager) Close() error {
+	p.looking.Lock()
+	defer p.looking.Unlock()
+	p.mu.Lock()
+	if p.running != nil {
+		p.mu.Unlock()
+		return errors.New("pager: a sweep runs; end it before the close")
+	}
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	p.work.Broadcast()
+	p.wake()
+	p.mu.Unlock()
+	p.readers.Wait()
+	return p.free()
+}
+
+// Preload waits until all pinned weights are in memory. Progress, if given, is called from time to
+// time with bytes; a failed read ends it.
+func (p *Pager) Preload(ctx context.Context, progress func(done, total int64)) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, total, err := p.loaded()
+		if progress != nil {
+			progress(done, total)
+		}
+		if err != nil || done == total {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// loaded is how many pinned bytes are in memory.
+func (p *Pager) loaded() (done, total int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return 0, 0, ErrClosed
+	}
+	for i := range p.units {
+		u := &p.units[i]
+		if !u.Pinned {
+			continue
+		}
+		total += u.Bytes
+		switch {
+		case u.state == ready:
+			done += u.Bytes
+		case u.state == failed && !p.retryUnit(u):
+			err = u.err
+		}
+	}
+	return done, total, err
+}

@@ -1,0 +1,5 @@
+//go:build !invariants
+
+package pager
+
+func poison([]byte) {}

@@ -1,0 +1,62 @@
+package pager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/quant"
+)
+
+// Vector is the values of v, decoded to f32 when the pager was opened.
+func (p *Pager) Vector(v *layout.Vector) []float32 { return p.vectors[v.ID] }
+
+// readVectors decodes all vectors into leased memory.
+func (p *Pager) readVectors(ctx context.Context) error {
+	total := p.model.VectorBytes()
+	if total == 0 {
+		return nil
+	}
+	memory, err := p.mapped(p.leases[0], total)
+	if err != nil {
+		return err
+	}
+	values := mem.AsFloat32s(memory)
+	p.vectors = make([][]float32, len(p.model.Vectors))
+	for i, v := range p.model.Vectors {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p.vectors[i], values = values[:v.Len:v.Len], values[v.Len:]
+		if err := p.readVector(v, p.vectors[i]); err != nil {
+			return fmt.Errorf("%s: vector %s: %w", p.files[v.File].Name(), v.Name, err)
+		}
+	}
+	return nil
+}
+
+// readVector reads in pieces that fit a look-up buffer.
+func (p *Pager) readVector(v *layout.Vector, dst []float32) error {
+	buf := p.lookupBuffer(p.place.Readers)
+	block := v.Type.BlockValues()
+	step := (len(buf) - 2*p.place.Align) / v.Type.BlockBytes() * block
+	if step < block {
+		return fmt.Errorf("a block of %v does not fit a buffer of %d bytes", v.Type, len(buf))
+	}
+	for from := 0; from < v.Len; from += step {
+		n := min(step, v.Len-from)
+		offset := v.Offset + int64(v.Type.RowBytes(from))
+		raw, err := p.readSmall(v.File, offset, v.Type.RowBytes(n), buf)
+		if err != nil {
+			raw, err = p.readSmall(v.File, offset, v.Type.RowBytes(n), buf)
+		}
+		if err != nil {
+			return err
+		}
+		if err := quant.DecodeRow(v.Type, dst[from:from+n], raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}

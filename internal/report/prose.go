@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Prose is the report for people: a few lines, each ended by a newline.
+func (r *Report) Prose() string {
+	var b strings.Builder
+	for _, n := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", n)
+	}
+	b.WriteString(r.speedLine())
+	b.WriteString(r.memoryLine())
+	if r.IO.ReadBytes > 0 {
+		b.WriteString(r.ioLine())
+	}
+	if r.Roofline.Fraction > 0 {
+		b.WriteString(r.rooflineLine())
+	}
+	return b.String()
+}
+
+func (r *Report) speedLine() string {
+	s := r.Speed
+	line := fmt.Sprintf("%d tokens, %s tokens/s", len(r.IDs), Speedy(s.DecodeTokens, s.DecodeSeconds))
+	if s.DecodeTokens == 0 {
+		line = plural(len(r.IDs), "token")
+	}
+	line += fmt.Sprintf(" (prompt: %s in %s, %s tokens/s; loading: %s)", plural(s.PrefillTokens, "token"),
+		Seconds(s.PrefillSeconds), Speedy(s.PrefillTokens, s.PrefillSeconds), Seconds(s.LoadSeconds))
+	switch r.FinishReason {
+	case "length":
+		line += ", stopped at --max-tokens"
+	case "cancelled":
+		line += ", interrupted"
+	}
+	return line + "\n"
+}
+
+func (r *Report) memoryLine() string {
+	m := r.Memory
+	peak, what := m.LedgerPeak, "leased"
+	if m.CgroupPeak != nil {
+		peak, what = *m.CgroupPeak, "peak by the kernel's count"
+	} else if m.RSSPeak > 0 {
+		peak, what = m.RSSPeak, "peak"
+	}
+	line := fmt.Sprintf("memory: %s %s", Bytes(peak), what)
+	if m.Budget > 0 {
+		line += fmt.Sprintf(", cap %s", Bytes(m.Budget))
+	}
+	if r.Model.WeightBytes > 0 {
+		line += fmt.Sprintf(", weights %s", Bytes(r.Model.WeightBytes))
+	}
+	if m.Least > 0 {
+		line += fmt.Sprintf(", least that works %s", Bytes(m.Least))
+	}
+	return line + "\n"
+}
+
+func (r *Report) ioLine() string {
+	line := fmt.Sprintf("weights read: %s, used from memory: %s", Bytes(r.IO.ReadBytes), Bytes(r.IO.HitBytes))
+	if r.IO.DriveBytesPerSecond > 0 {
+		line += fmt.Sprintf(" (the drive gives %s)", Rate(r.IO.DriveBytesPerSecond))
+	}
+	return line + "\n"
+}
+
+func (r *Report) rooflineLine() string {
+	f := r.Roofline
+	line := fmt.Sprintf("roofline: %.0f %% of what the %s allows", 100*f.Fraction,
+		map[string]string{"drive": "drive", "memory": "memory's bandwidth", "compute": "processor"}[f.Limit])
+	if f.Limit == "drive" {
+		line += fmt.Sprintf(" (drive %.0f %% busy, policy %.0f %%)", 100*f.DriveFraction, 100*f.PolicyFraction)
+	}
+	return line + "\n"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,110 @@
+package synth
+
+import (
+	"fmt"
+
+	"github.com/spillway/spillway/internal/quant"
+)
+
+// A role says what a tensor is, for the rules of the mixes and for its statistics.
+type role uint8
+
+const (
+	embedding role = iota
+	output
+	norm
+	bias
+	attnQ
+	attnK
+	attnV
+	attnOut
+	ffnGate
+	ffnUp
+	ffnDown
+)
+
+// A tensor of rows × cols values; a vector has one row.
+type tensor struct {
+	gguf, hf string // names
+	role     role
+	layer    int
+	rows     int
+	cols     int
+	typ      quant.Type
+	// heads is not 0 if the file wants the rows of each head in the order of interleaved rotation.
+	heads int
+}
+
+func (t *tensor) rowBytes() int { return t.typ.RowBytes(t.cols) }
+func (t *tensor) bytes() int64  { return int64(t.rows) * int64(t.rowBytes()) }
+func (t *tensor) vector() bool  { return t.role == norm || t.role == bias }
+
+// dims is the tensor's shape, outermost first.
+func (t *tensor) dims() []int {
+	if t.vector() {
+		return []int{t.cols}
+	}
+	return []int{t.rows, t.cols}
+}
+
+// source returns the row of the Hugging Face tensor that row of the file's tensor holds.
+func (t *tensor) source(row int) int {
+	if t.heads == 0 {
+		return row
+	}
+	dim := t.rows / t.heads
+	head, r := row/dim, row%dim
+	return head*dim + r%2*(dim/2) + r/2
+}
+
+// tensors lists the shape's tensors in the order of the file, without types.
+func (s *Shape) tensors() []tensor {
+	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	list := []tensor{{gguf: "token_embd.weight", hf: "model.embed_tokens.weight", role: embedding, rows: s.Vocab, cols: s.Hidden}}
+	for i := range s.Layers {
+		add := func(gguf, hf string, r role, rows, cols int) {
+			list = append(list, tensor{
+				gguf: fmt.Sprintf("blk.%d.%s", i, gguf), hf: fmt.Sprintf("model.layers.%d.%s", i, hf),
+				role: r, layer: i, rows: rows, cols: cols,
+			})
+		}
+		add("attn_norm.weight", "input_layernorm.weight", norm, 1, s.Hidden)
+		add("attn_q.weight", "self_attn.q_proj.weight", attnQ, q, s.Hidden)
+		add("attn_k.weight", "self_attn.k_proj.weight", attnK, kv, s.Hidden)
+		add("attn_v.weight", "self_attn.v_proj.weight", attnV, kv, s.Hidden)
+		if s.qkvBias() {
+			add("attn_q.bias", "self_attn.q_proj.bias", bias, 1, q)
+			add("attn_k.bias", "self_attn.k_proj.bias", bias, 1, kv)
+			add("attn_v.bias", "self_attn.v_proj.bias", bias, 1, kv)
+		}
+		if s.qkNorm() {
+			add("attn_q_norm.weight", "self_attn.q_norm.weight", norm, 1, s.HeadDim)
+			add("attn_k_norm.weight", "self_attn.k_norm.weight", norm, 1, s.HeadDim)
+		}
+		add("attn_output.weight", "self_attn.o_proj.weight", attnOut, s.Hidden, q)
+		add("ffn_norm.weight", "post_attention_layernorm.weight", norm, 1, s.Hidden)
+		add("ffn_gate.weight", "mlp.gate_proj.weight", ffnGate, s.FFN, s.Hidden)
+		add("ffn_up.weight", "mlp.up_proj.weight", ffnUp, s.FFN, s.Hidden)
+		add("ffn_down.weight", "mlp.down_proj.weight", ffnDown, s.Hidden, s.FFN)
+	}
+	list = append(list, tensor{gguf: "output_norm.weight", hf: "model.norm.weight", role: norm, rows: 1, cols: s.Hidden})
+	if !s.Tied {
+		list = append(list, tensor{gguf: "output.weight", hf: "lm_head.weight", role: output, rows: s.Vocab, cols: s.Hidden})
+	}
+	return list
+}
+
+// permute marks the tensors whose rows GGUF files of this family hold in another order.
+func (s *Shape) permute(list []tensor) {
+	if !s.permuted() {
+		return
+	}
+	for i := range list {
+		switch list[i].role {
+		case attnQ:
+			list[i].heads = s.Heads
+		case attnK:
+			list[i].heads = s.KVHeads
+		}
+	}
+}

@@ -1,0 +1,259 @@
+// Package synth writes models of published shapes with random weights: for measurements of speed
+// and memory, which do not depend on what the weights say.
+//
+// The same shape, type and seed give the same bytes on every machine, and every number format of
+// a shape holds (rounded) the same model.
+package synth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spillway/spillway/internal/checkpoint/gguf"
+	"github.com/spillway/spillway/internal/checkpoint/safetensors"
+	"github.com/spillway/spillway/internal/quant"
+)
+
+// Options says what to write.
+type Options struct {
+	Shape   string // such as tinyllama-1.1b
+	Type    string // a block type of GGUF, a mix such as q4_k_m, or f16, bf16, f32
+	Path    string // a GGUF file; a folder in Hugging Face layout if it ends in / or .safetensors
+	Seed    uint64
+	Layers  int  // 0: the shape's
+	Context int  // trained limit in tokens; 0: the shape's
+	Force   bool // overwrite what is there
+	Workers int  // goroutines; 0: one for each processor
+
+	// Progress, if not nil, hears how many bytes of how many are written.
+	Progress func(done, total int64)
+}
+
+// A Result says what was written.
+type Result struct {
+	Path       string `json:"path"`
+	Shape      string `json:"shape"`
+	Type       string `json:"type"`
+	Parameters int64  `json:"parameters"`
+	Bytes      int64  `json:"bytes"` // of weights
+	Tensors    int    `json:"tensors"`
+}
+
+// A UsageError is an option that does not fit.
+type UsageError struct{ error }
+
+// A plan is all that is known before anything is written.
+type plan struct {
+	Options
+	shape   Shape
+	mix     mix
+	folder  bool
+	tensors []tensor
+	total   int64 // bytes of weights
+}
+
+// Write writes a model. It goes to a temporary name beside the path first, so that a path never
+// holds half a model.
+func Write(ctx context.Context, o Options) (Result, error) {
+	shape, err := LookupShape(o.Shape)
+	if err != nil {
+		return Result{}, UsageError{err}
+	}
+	p, err := newPlan(shape, o)
+	if err != nil {
+		return Result{}, UsageError{err}
+	}
+	return p.write(ctx)
+}
+
+func (p *plan) write(ctx context.Context) (Result, error) {
+	target := filepath.Clean(p.Path)
+	if err := p.checkTarget(target); err != nil {
+		return Result{}, err
+	}
+	if err := p.checkSpace(filepath.Dir(target)); err != nil {
+		return Result{}, err
+	}
+	temp, err := p.writeTemporary(ctx, target)
+	if err == nil {
+		err = replace(temp, target)
+	}
+	if err != nil {
+		return Result{}, errors.Join(err, os.RemoveAll(temp))
+	}
+	return p.result(target), nil
+}
+
+func newPlan(shape Shape, o Options) (p *plan, err error) {
+	p = &plan{Options: o, folder: isFolder(o.Path)}
+	if p.shape, err = shape.resize(o.Layers, o.Context); err != nil {
+		return nil, err
+	}
+	if p.mix, err = lookupType(o.Type); err != nil {
+		return nil, err
+	}
+	if p.folder && !p.mix.base.IsFloat() {
+		return nil, fmt.Errorf("type %s is for GGUF files; a folder holds f16, bf16 or f32", p.mix.name)
+	}
+	if o.Path == "" {
+		return nil, errors.New("no path to write to")
+	}
+	p.tensors = p.shape.tensors()
+	if !p.folder {
+		p.shape.permute(p.tensors)
+	}
+	if err := p.mix.assign(&p.shape, p.tensors, !p.folder); err != nil {
+		return nil, err
+	}
+	for i := range p.tensors {
+		p.total += p.tensors[i].bytes()
+	}
+	if p.Workers <= 0 {
+		p.Workers = runtime.GOMAXPROCS(0)
+	}
+	if p.Progress == nil {
+		p.Progress = func(int64, int64) {}
+	}
+	return p, nil
+}
+
+func isFolder(path string) bool {
+	return strings.HasSuffix(path, ".safetensors") || strings.HasSuffix(path, "/") || strings.HasSuffix(path, string(filepath.Separator))
+}
+
+func (p *plan) result(target string) Result {
+	r := Result{Path: target, Shape: p.shape.Name, Type: p.mix.name, Bytes: p.total, Tensors: len(p.tensors)}
+	for i := range p.tensors {
+		r.Parameters += int64(p.tensors[i].rows) * int64(p.tensors[i].cols)
+	}
+	return r
+}
+
+// checkTarget refuses to overwrite without Force.
+func (p *plan) checkTarget(target string) error {
+	_, err := os.Lstat(target)
+	switch {
+	case err == nil && !p.Force:
+		return fmt.Errorf("%s is there already; --force replaces it", target)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return err
+	}
+	return nil
+}
+
+// spare is what is left on the drive besides the weights: for texts and headers.
+const spare = 64 << 20
+
+func (p *plan) checkSpace(dir string) error {
+	free, ok := freeSpace(dir)
+	if ok && free < p.total+spare {
+		return fmt.Errorf("%s needs %d MiB, and %s has only %d MiB free", p.Path, (p.total+spare)>>20, dir, free>>20)
+	}
+	return nil
+}
+
+// writeTemporary writes everything under a name of its own, which it returns even after an error.
+func (p *plan) writeTemporary(ctx context.Context, target string) (string, error) {
+	if p.folder {
+		dir, err := os.MkdirTemp(filepath.Dir(target), ".spillway-synth-*")
+		if err != nil {
+			return "", err
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return dir, err
+		}
+		if err := p.shape.writeTexts(dir, p.dtype()); err != nil {
+			return dir, err
+		}
+		return dir, p.writeFile(ctx, filepath.Join(dir, "model.safetensors"), p.safetensors)
+	}
+	f, err := os.CreateTemp(filepath.Dir(target), ".spillway-synth-*")
+	if err != nil {
+		return "", err
+	}
+	name := f.Name()
+	if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
+		return name, err
+	}
+	return name, p.writeFile(ctx, name, p.gguf)
+}
+
+// writeFile creates a file, fills it by the format's writer and makes it durable.
+func (p *plan) writeFile(ctx context.Context, name string, format func(context.Context, io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	err = format(ctx, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// replace gives temp its final name; a folder that is in the way is removed.
+func replace(temp, target string) error {
+	if info, err := os.Lstat(target); err == nil && info.IsDir() {
+		if err := os.RemoveAll(target); err != nil {
+			return err
+		}
+	}
+	return os.Rename(temp, target)
+}
+
+func (p *plan) gguf(ctx context.Context, out io.Writer) error {
+	w := gguf.NewWriter(out)
+	for _, e := range metadata(&p.shape, p.mix) {
+		if err := w.Set(e.key, e.value); err != nil {
+			return err
+		}
+	}
+	for i := range p.tensors {
+		if err := w.Add(p.tensors[i].gguf, p.tensors[i].typ, p.tensors[i].dims()...); err != nil {
+			return err
+		}
+	}
+	if err := w.Begin(); err != nil {
+		return err
+	}
+	if err := p.generate(ctx, w); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func (p *plan) safetensors(ctx context.Context, out io.Writer) error {
+	w := safetensors.NewWriter(out)
+	w.SetMeta("format", "pt")
+	for i := range p.tensors {
+		if err := w.Add(p.tensors[i].hf, p.tensors[i].typ.String(), p.tensors[i].dims()...); err != nil {
+			return err
+		}
+	}
+	if err := w.Begin(); err != nil {
+		return err
+	}
+	if err := p.generate(ctx, w); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+func (p *plan) generate(ctx context.Context, w io.Writer) error {
+	var done int64
+	return generate(ctx, w, p.Seed, p.tensors, p.Workers, func(n int64) {
+		done += n
+		p.Progress(done, p.total)
+	})
+}
+
+// dtype is config.json's name of the type.
+func (p *plan) dtype() string {
+	return map[quant.Type]string{quant.F32: "float32", quant.F16: "float16", quant.BF16: "bfloat16"}[p.mix.base]
+}

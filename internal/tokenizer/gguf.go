@@ -1,0 +1,227 @@
+package tokenizer
+
+import (
+	"github.com/spillway/spillway/internal/checkpoint"
+)
+
+// Keys of GGUF's metadata (the GGUF specification, "Tokenizer").
+const (
+	keyModel  = "tokenizer.ggml.model"
+	keyPre    = "tokenizer.ggml.pre"
+	keyTokens = "tokenizer.ggml.tokens"
+	keyTypes  = "tokenizer.ggml.token_type"
+	keyMerges = "tokenizer.ggml.merges"
+	keyAddBOS = "tokenizer.ggml.add_bos_token"
+	keyAddEOS = "tokenizer.ggml.add_eos_token"
+	keyBOS    = "tokenizer.ggml.bos_token_id"
+	keyEOS    = "tokenizer.ggml.eos_token_id"
+	keyEOT    = "tokenizer.ggml.eot_token_id"
+	keyEOM    = "tokenizer.ggml.eom_token_id"
+)
+
+// Token types of GGUF.
+const (
+	typeNormal      = 1
+	typeUnknown     = 2
+	typeControl     = 3
+	typeUserDefined = 4
+	typeUnused      = 5
+	typeByte        = 6
+)
+
+// loadGGUF reads the tokenizer of a GGUF file.
+func loadGGUF(meta checkpoint.Meta, alloc Alloc) (*Tokenizer, error) {
+	if alloc == nil {
+		alloc = heapAlloc
+	}
+	kind, ok := meta.String(keyModel)
+	if !ok {
+		return nil, formatError("the file has no %s", keyModel)
+	}
+	if kind != "gpt2" {
+		return nil, unsupported("model", kind)
+	}
+	name, _ := meta.String(keyPre)
+	how, ok := preFor(name)
+	if !ok {
+		return nil, unsupported("pre-tokenizer", name)
+	}
+	l := &ggufLoader{meta: meta, alloc: alloc, t: &Tokenizer{bos: -1, eot: -1, decoder: byteLevel{}}}
+	if err := l.stages(how); err != nil {
+		return nil, err
+	}
+	if err := l.tables(how); err != nil {
+		return nil, err
+	}
+	return l.t, l.ends(how)
+}
+
+type ggufLoader struct {
+	meta  checkpoint.Meta
+	alloc Alloc
+	t     *Tokenizer
+	added []added
+}
+
+func (l *ggufLoader) stages(how pre) error {
+	var stages splitters
+	for _, pattern := range how.patterns {
+		stage, err := splitterFor(pattern)
+		if err != nil {
+			return err
+		}
+		stages = append(stages, stage)
+	}
+	l.t.splitter = stages
+	return nil
+}
+
+// tables reads the vocabulary, twice because its size is not known before, and the merges.
+func (l *ggufLoader) tables(how pre) error {
+	count, bytes := 0, int64(0)
+	for token, err := range l.meta.Strings(keyTokens) {
+		if err != nil {
+			return err
+		}
+		count++
+		bytes += int64(len(token))
+	}
+	if count == 0 {
+		return formatError("the vocabulary (%s) is empty", keyTokens)
+	}
+	var err error
+	if l.t.vocab, err = newVocab(count, bytes, l.alloc); err != nil {
+		return err
+	}
+	if err := l.readTypes(count); err != nil {
+		return err
+	}
+	if err := l.readTokens(); err != nil {
+		return err
+	}
+	table, err := l.readMerges()
+	if err != nil {
+		return err
+	}
+	l.t.model = newBPE(l.t.vocab, table, how.ignoreMerges)
+	l.t.rawAdded = newMatcher(l.added, func(added) bool { return true })
+	return nil
+}
+
+// readTypes puts each token's type into its flags; readTokens makes flags of them.
+func (l *ggufLoader) readTypes(count int) error {
+	flags := l.t.vocab.flags
+	i := 0
+	for kind, err := range l.meta.Ints(keyTypes) {
+		if err != nil {
+			return err
+		}
+		if i >= count || kind < 0 || kind > typeByte {
+			return formatError("%s: entry %d is %d, of %d tokens", keyTypes, i, kind, count)
+		}
+		flags[i] = byte(kind)
+		i++
+	}
+	if i != 0 && i != count {
+		return formatError("%s has %d entries for %d tokens", keyTypes, i, count)
+	}
+	return nil
+}
+
+func (l *ggufLoader) readTokens() error {
+	v := l.t.vocab
+	id := uint32(0)
+	var bytes []byte
+	for token, err := range l.meta.Strings(keyTokens) {
+		if err != nil {
+			return err
+		}
+		if int(id) >= v.count() {
+			return formatError("the vocabulary changed while it was read")
+		}
+		kind := v.flags[id]
+		v.flags[id] = 0
+		flags, plain := byte(0), false
+		switch kind {
+		case typeControl, typeUnknown:
+			flags = flagAdded | flagSpecial
+		case typeUserDefined:
+			flags = flagAdded
+		case typeUnused:
+			flags, token = flagHidden, nil
+		default:
+			bytes, plain = unmapBytes(bytes[:0], token)
+			if plain {
+				token = bytes
+			}
+		}
+		if err := v.set(id, token, flags); err != nil {
+			return err
+		}
+		if plain {
+			v.put(id)
+		}
+		if flags&flagAdded != 0 {
+			l.added = append(l.added, added{text: string(token), id: int32(id), special: flags&flagSpecial != 0})
+		}
+		id++
+	}
+	return nil
+}
+
+func (l *ggufLoader) readMerges() (*merges, error) {
+	count, ok := l.meta.Count(keyMerges)
+	if !ok {
+		return nil, formatError("the file has no %s", keyMerges)
+	}
+	table, err := newMerges(count, l.alloc)
+	if err != nil {
+		return nil, err
+	}
+	var left, right []byte
+	for both, err := range l.meta.Strings(keyMerges) {
+		if err != nil {
+			return nil, err
+		}
+		if left, right, err = cutMerge(both, left, right); err != nil {
+			return nil, err
+		}
+		if err := addMerge(l.t.vocab, table, left, right); err != nil {
+			return nil, err
+		}
+	}
+	return table, nil
+}
+
+// ends reads the special ids.
+func (l *ggufLoader) ends(how pre) error {
+	t := l.t
+	var eos int32
+	for _, field := range []struct {
+		key  string
+		into *int32
+	}{{keyBOS, &t.bos}, {keyEOS, &eos}, {keyEOT, &t.eot}} {
+		*field.into = -1
+		id, ok := l.meta.Int(field.key)
+		if !ok {
+			continue
+		}
+		if id < 0 || id >= int64(t.Size()) {
+			return formatError("%s is %d, which is not in the vocabulary of %d tokens", field.key, id, t.Size())
+		}
+		*field.into = int32(id)
+	}
+	t.addEOS(eos)
+	t.findEOT()
+	if id, ok := l.meta.Int(keyEOM); ok && id >= 0 && id < int64(t.Size()) {
+		t.addEOS(int32(id))
+	}
+	add, ok := l.meta.Bool(keyAddBOS)
+	if (add || !ok && how.addBOS) && t.bos >= 0 {
+		t.prefix = []int32{t.bos}
+	}
+	if add, _ := l.meta.Bool(keyAddEOS); add && eos >= 0 {
+		t.suffix = []int32{eos}
+	}
+	return nil
+}

@@ -1,0 +1,430 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"io"
+	"slices"
+)
+
+// maxSection bounds a part of tokenizer.json that is no vocabulary, in bytes.
+const maxSection = 1 << 20
+
+// section is a normalizer, pre-tokenizer, post-processor or decoder as tokenizer.json has it.
+type section struct {
+	Type          string    `json:"type"`
+	Normalizers   []section `json:"normalizers"`
+	Pretokenizers []section `json:"pretokenizers"`
+	Processors    []section `json:"processors"`
+	Decoders      []section `json:"decoders"`
+	Pattern       *struct {
+		String *string `json:"String"`
+		Regex  *string `json:"Regex"`
+	} `json:"pattern"`
+	Behavior         string `json:"behavior"`
+	Invert           bool   `json:"invert"`
+	AddPrefixSpace   *bool  `json:"add_prefix_space"`
+	UseRegex         *bool  `json:"use_regex"`
+	IndividualDigits bool   `json:"individual_digits"`
+	Prepend          string `json:"prepend"`
+	Content          string `json:"content"`
+	Start            int    `json:"start"`
+	Stop             int    `json:"stop"`
+	Single           []struct {
+		SpecialToken *struct {
+			ID string `json:"id"`
+		} `json:"SpecialToken"`
+	} `json:"single"`
+	SpecialTokens map[string]struct {
+		IDs []int32 `json:"ids"`
+	} `json:"special_tokens"`
+	Cls []json.RawMessage `json:"cls"`
+	Sep []json.RawMessage `json:"sep"`
+}
+
+// hfFile is what a first pass over tokenizer.json finds: everything but the vocabulary.
+type hfFile struct {
+	normalizer, preTokenizer, postProcessor, decoder section
+	added                                            []added
+	model                                            hfModel
+}
+
+// hfModel is the model's settings and the sizes of its tables.
+type hfModel struct {
+	kind         string
+	unk          string
+	byteFallback bool
+	fuseUnk      bool
+	ignoreMerges bool
+	tokens       int   // entries of the vocabulary
+	tokenBytes   int64 // their bytes, as written
+	maxID        uint32
+	merges       int
+}
+
+// hfConfig is the part of tokenizer_config.json that matters here.
+type hfConfig struct {
+	AddBOS *bool     `json:"add_bos_token"`
+	AddEOS *bool     `json:"add_eos_token"`
+	BOS    tokenName `json:"bos_token"`
+	EOS    tokenName `json:"eos_token"`
+}
+
+// tokenName is a token given as a string or as an object with its content.
+type tokenName string
+
+func (t *tokenName) UnmarshalJSON(b []byte) error {
+	var object struct {
+		Content string `json:"content"`
+	}
+	if len(b) > 0 && b[0] == '{' {
+		err := json.Unmarshal(b, &object)
+		*t = tokenName(object.Content)
+		return err
+	}
+	return json.Unmarshal(b, (*string)(t))
+}
+
+// loadHF reads tokenizer.json, and tokenizer_config.json if it is there.
+func loadHF(open opener, alloc Alloc) (*Tokenizer, error) {
+	if alloc == nil {
+		alloc = heapAlloc
+	}
+	var config hfConfig
+	if _, err := open.stream("tokenizer_config.json", config.read); err != nil {
+		return nil, err
+	}
+	l := &hfLoader{open: open, alloc: alloc}
+	if err := l.pass(l.survey); err != nil {
+		return nil, err
+	}
+	return l.build(&config)
+}
+
+// read reads tokenizer_config.json; most of it (a list of added tokens, a chat template) is skipped.
+func (c *hfConfig) read(r io.Reader) error {
+	s := newJSONScanner(r)
+	return s.object(func(key []byte) error {
+		var into any
+		switch string(key) {
+		case "add_bos_token":
+			into = &c.AddBOS
+		case "add_eos_token":
+			into = &c.AddEOS
+		case "bos_token":
+			into = &c.BOS
+		case "eos_token":
+			into = &c.EOS
+		default:
+			return s.skip()
+		}
+		return decodeSection(s, into)
+	})
+}
+
+func decodeSection(s *jsonScanner, into any) error {
+	raw, err := s.raw(maxSection)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return formatError("%v", err)
+	}
+	return nil
+}
+
+// hfLoader reads tokenizer.json three times: for the sizes, the vocabulary and the merges, so that
+// nothing larger than a buffer is held besides the tables.
+type hfLoader struct {
+	open  opener
+	alloc Alloc
+	file  hfFile
+	vocab *vocab
+	merge *merges
+	bytes []byte // scratch: a token's bytes
+	left  []byte // scratch: the left part of a merge
+}
+
+func (l *hfLoader) pass(member func(s *jsonScanner, key []byte) error) error {
+	there, err := l.open.stream("tokenizer.json", func(r io.Reader) error {
+		s := newJSONScanner(r)
+		if err := s.object(func(key []byte) error { return member(s, key) }); err != nil {
+			return err
+		}
+		return s.end()
+	})
+	if err == nil && !there {
+		err = &FormatError{What: "the folder has no tokenizer.json", Hint: "it belongs beside the weights"}
+	}
+	return err
+}
+
+// survey is the first pass.
+func (l *hfLoader) survey(s *jsonScanner, key []byte) error {
+	f := &l.file
+	switch string(key) {
+	case "normalizer":
+		return decodeSection(s, &f.normalizer)
+	case "pre_tokenizer":
+		return decodeSection(s, &f.preTokenizer)
+	case "post_processor":
+		return decodeSection(s, &f.postProcessor)
+	case "decoder":
+		return decodeSection(s, &f.decoder)
+	case "added_tokens":
+		return s.array(func() error { return l.surveyAdded(s) })
+	case "model":
+		return s.object(func(key []byte) error { return l.surveyModel(s, key) })
+	}
+	return s.skip()
+}
+
+func (l *hfLoader) surveyAdded(s *jsonScanner) error {
+	var token struct {
+		ID         uint32 `json:"id"`
+		Content    string `json:"content"`
+		SingleWord bool   `json:"single_word"`
+		LStrip     bool   `json:"lstrip"`
+		RStrip     bool   `json:"rstrip"`
+		Normalized bool   `json:"normalized"`
+		Special    bool   `json:"special"`
+	}
+	if err := decodeSection(s, &token); err != nil {
+		return err
+	}
+	if token.ID >= maxTokens || len(l.file.added) >= maxTokens {
+		return formatError("added token id %d is too large", token.ID)
+	}
+	l.file.added = append(l.file.added, added{text: token.Content, id: int32(token.ID), special: token.Special,
+		lstrip: token.LStrip, rstrip: token.RStrip, singleWord: token.SingleWord, normalized: token.Normalized})
+	return nil
+}
+
+func (l *hfLoader) surveyModel(s *jsonScanner, key []byte) error {
+	m := &l.file.model
+	var into any
+	switch string(key) {
+	case "type":
+		into = &m.kind
+	case "unk_token":
+		into = &m.unk
+	case "byte_fallback":
+		into = &m.byteFallback
+	case "fuse_unk":
+		into = &m.fuseUnk
+	case "ignore_merges":
+		into = &m.ignoreMerges
+	case "continuing_subword_prefix", "end_of_word_suffix":
+		return l.surveyAffix(s, string(key))
+	case "vocab":
+		return l.surveyVocab(s)
+	case "merges":
+		return s.array(func() error { m.merges++; return s.skip() })
+	default:
+		return s.skip()
+	}
+	return decodeSection(s, into)
+}
+
+// surveyAffix refuses marks on parts of words, which only old word-level BPE has.
+func (l *hfLoader) surveyAffix(s *jsonScanner, key string) error {
+	var affix string
+	if err := decodeSection(s, &affix); err != nil {
+		return err
+	}
+	if affix != "" && l.file.model.kind != "WordPiece" {
+		return unsupported("model", "BPE with "+key)
+	}
+	return nil
+}
+
+func (l *hfLoader) surveyVocab(s *jsonScanner) error {
+	if c, err := s.peek(); err != nil || c != '{' {
+		return s.skip() // Unigram has a list; the model's type is refused later
+	}
+	m := &l.file.model
+	return s.object(func(key []byte) error {
+		m.tokens++
+		m.tokenBytes += int64(len(key))
+		id, err := s.uint32()
+		m.maxID = max(m.maxID, id)
+		return err
+	})
+}
+
+// build checks what the survey found and reads the tables.
+func (l *hfLoader) build(config *hfConfig) (*Tokenizer, error) {
+	f := &l.file
+	if f.model.kind == "" && f.model.tokens > 0 && f.model.merges > 0 {
+		f.model.kind = "BPE" // older files do not say
+	}
+	if f.model.kind != "BPE" {
+		return nil, unsupported("model", f.model.kind)
+	}
+	t := &Tokenizer{bos: -1, eot: -1}
+	if err := l.stages(t); err != nil {
+		return nil, err
+	}
+	if err := l.tables(t); err != nil {
+		return nil, err
+	}
+	raw := func(a added) bool { return !a.normalized }
+	t.rawAdded = newMatcher(f.added, raw)
+	t.normAdded = newMatcher(normalizedTokens(f.added, t.normalizer), func(a added) bool { return a.normalized })
+	return t, l.ends(t, config)
+}
+
+// normalizedTokens normalizes the texts of added tokens that are looked for in normalized text.
+func normalizedTokens(tokens []added, n normalizer) []added {
+	if n == nil {
+		return tokens
+	}
+	tokens = slices.Clone(tokens)
+	for i := range tokens {
+		if tokens[i].normalized {
+			tokens[i].text = n.normalize(tokens[i].text)
+		}
+	}
+	return tokens
+}
+
+// tables reads vocabulary and merges.
+func (l *hfLoader) tables(t *Tokenizer) error {
+	m := &l.file.model
+	count, bytes := m.tokens+len(l.file.added), m.tokenBytes
+	top := m.maxID
+	for _, a := range l.file.added {
+		top = max(top, uint32(a.id))
+		bytes += int64(len(a.text))
+	}
+	if int64(top) > 4*int64(count)+1<<16 {
+		return formatError("token id %d is far above the number of tokens, %d", top, count)
+	}
+	var err error
+	if l.vocab, err = newVocab(int(top)+1, bytes, l.alloc); err != nil {
+		return err
+	}
+	if l.merge, err = newMerges(m.merges, l.alloc); err != nil {
+		return err
+	}
+	if err := l.pass(inModel("vocab", l.readVocab)); err != nil {
+		return err
+	}
+	if err := l.addAdded(); err != nil {
+		return err
+	}
+	if err := l.pass(inModel("merges", l.readMerges)); err != nil {
+		return err
+	}
+	t.vocab = l.vocab
+	t.model = newBPE(l.vocab, l.merge, m.ignoreMerges)
+	return nil
+}
+
+// inModel makes a pass that reads one member of the model.
+func inModel(name string, read func(*jsonScanner) error) func(*jsonScanner, []byte) error {
+	return func(s *jsonScanner, key []byte) error {
+		if string(key) != "model" {
+			return s.skip()
+		}
+		return s.object(func(key []byte) error {
+			if string(key) != name {
+				return s.skip()
+			}
+			return read(s)
+		})
+	}
+}
+
+func (l *hfLoader) readVocab(s *jsonScanner) error {
+	return s.object(func(key []byte) error {
+		token, ok := l.unmap(key)
+		id, err := s.uint32()
+		if err != nil {
+			return err
+		}
+		if err := l.vocab.set(id, token, 0); err != nil {
+			return err
+		}
+		if ok {
+			l.vocab.put(id)
+		}
+		return nil
+	})
+}
+
+// unmap returns a copy of what a token stands for; it is false if no text can become this token.
+func (l *hfLoader) unmap(token []byte) ([]byte, bool) {
+	var ok bool
+	if l.bytes, ok = unmapBytes(l.bytes[:0], token); !ok {
+		l.bytes = append(l.bytes, token...)
+	}
+	return l.bytes, ok
+}
+
+// addAdded gives added tokens their text and marks; many of them are in the vocabulary already.
+func (l *hfLoader) addAdded() error {
+	for _, a := range l.file.added {
+		flags := byte(flagAdded)
+		if a.special {
+			flags |= flagSpecial
+		}
+		id := uint32(a.id)
+		if l.vocab.has(a.id) {
+			l.vocab.flags[id] |= flags
+			continue
+		}
+		token, _ := l.unmap([]byte(a.text))
+		if err := l.vocab.set(id, token, flags); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *hfLoader) readMerges(s *jsonScanner) error {
+	return s.array(func() error {
+		left, right, err := l.mergeParts(s)
+		if err != nil {
+			return err
+		}
+		return addMerge(l.vocab, l.merge, left, right)
+	})
+}
+
+// mergeParts reads a merge as ["a", "b"] or, in older files, as "a b".
+func (l *hfLoader) mergeParts(s *jsonScanner) (left, right []byte, err error) {
+	c, err := s.peek()
+	if err != nil {
+		return nil, nil, err
+	}
+	if c == '"' {
+		both, err := s.str()
+		if err != nil {
+			return nil, nil, err
+		}
+		return l.splitMerge(both)
+	}
+	part := 0
+	err = s.array(func() error {
+		text, err := s.str()
+		if err != nil {
+			return err
+		}
+		if part++; part == 1 {
+			token, _ := l.unmap(text)
+			l.left = append(l.left[:0], token...)
+			return nil
+		}
+		right, _ = l.unmap(text)
+		return nil
+	})
+	if err == nil && part != 2 {
+		err = formatError("a merge has %d parts instead of 2", part)
+	}
+	return l.left, right, err
+}
+
+func (l *hfLoader) splitMerge(both []byte) (left, right []byte, err error) {
+	l.left, l.bytes, err = cutMerge(both, l.left, l.bytes)
+	return l.left, l.bytes, err
+}

@@ -1,0 +1,199 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// A splitter is a pre-tokenizer: it cuts text into the pieces that the model sees, in order. An error
+// means that a pattern from the file took too long.
+type splitter interface {
+	split(text string, emit func(piece string) error) error
+}
+
+// whole gives the text as it is.
+type whole struct{}
+
+func (whole) split(text string, emit func(string) error) error {
+	if text == "" {
+		return nil
+	}
+	return emit(text)
+}
+
+// splitters cut the pieces of one by the next.
+type splitters []splitter
+
+func (s splitters) split(text string, emit func(string) error) error {
+	switch len(s) {
+	case 0:
+		return whole{}.split(text, emit)
+	case 1:
+		return s[0].split(text, emit)
+	}
+	return s[0].split(text, func(piece string) error { return s[1:].split(piece, emit) })
+}
+
+// A scanner is a hand-written pattern: match returns the end of the match that begins exactly at i, or
+// i if there is none.
+type scanner interface {
+	match(s string, i int) int
+}
+
+// isolate cuts text into the matches of a scanner and the gaps between them.
+type isolate struct{ scanner }
+
+func (p isolate) split(text string, emit func(string) error) error {
+	gap := 0
+	for i := 0; i < len(text); {
+		end := p.match(text, i)
+		if end <= i {
+			_, n := utf8.DecodeRuneInString(text[i:])
+			i += n
+			continue
+		}
+		if gap < i {
+			if err := emit(text[gap:i]); err != nil {
+				return err
+			}
+		}
+		if err := emit(text[i:end]); err != nil {
+			return err
+		}
+		i, gap = end, end
+	}
+	if gap < len(text) {
+		return emit(text[gap:])
+	}
+	return nil
+}
+
+// behaviour says what becomes of the matches of a pattern.
+type behaviour int
+
+const (
+	isolated behaviour = iota
+	removed
+	mergedWithPrevious
+	mergedWithNext
+	contiguous
+)
+
+var behaviours = map[string]behaviour{
+	"Isolated": isolated, "Removed": removed, "MergedWithPrevious": mergedWithPrevious,
+	"MergedWithNext": mergedWithNext, "Contiguous": contiguous,
+}
+
+// A finder gives the spans of text, in order and without gaps, and says which of them match.
+type finder interface {
+	find(text string, span func(start, end int, match bool)) error
+}
+
+// separate cuts text by any pattern with any behaviour.
+type separate struct {
+	finder
+	behaviour behaviour
+	invert    bool
+}
+
+func (p separate) split(text string, emit func(string) error) error {
+	var pieces []string
+	start, end, last := 0, 0, false // the piece that grows
+	flush := func() {
+		if end > start {
+			pieces = append(pieces, text[start:end])
+		}
+		start = end
+	}
+	err := p.find(text, func(from, to int, match bool) {
+		if from == to {
+			return
+		}
+		match = match != p.invert
+		if p.behaviour.breaks(match, last) {
+			flush()
+		}
+		end, last = to, match
+		if p.behaviour == removed && match {
+			start = to
+		}
+	})
+	if err != nil {
+		return err
+	}
+	flush()
+	for _, piece := range pieces {
+		if err := emit(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// breaks reports whether a span, which matches or not, begins a new piece after one that did or did not.
+func (b behaviour) breaks(match, last bool) bool {
+	switch b {
+	case mergedWithPrevious:
+		return !match || last
+	case mergedWithNext:
+		return match || !last
+	case contiguous:
+		return match != last
+	}
+	return true
+}
+
+// literal finds a fixed string.
+type literal struct{ text string }
+
+func (p literal) find(text string, span func(int, int, bool)) error {
+	if p.text == "" {
+		span(0, len(text), false)
+		return nil
+	}
+	start := 0
+	for {
+		i := strings.Index(text[start:], p.text)
+		if i < 0 {
+			break
+		}
+		span(start, start+i, false)
+		span(start+i, start+i+len(p.text), true)
+		start += i + len(p.text)
+	}
+	span(start, len(text), false)
+	return nil
+}
+
+// scan makes a finder of a scanner.
+type scan struct{ scanner }
+
+func (p scan) find(text string, span func(int, int, bool)) error {
+	gap := 0
+	for i := 0; i < len(text); {
+		end := p.match(text, i)
+		if end <= i {
+			_, n := utf8.DecodeRuneInString(text[i:])
+			i += n
+			continue
+		}
+		span(gap, i, false)
+		span(i, end, true)
+		i, gap = end, end
+	}
+	span(gap, len(text), false)
+	return nil
+}
+
+// prefixSpace puts a space before a text that does not begin with one.
+type prefixSpace struct{}
+
+func (prefixSpace) split(text string, emit func(string) error) error {
+	if text == "" {
+		return nil
+	}
+	if text[0] != ' ' {
+		text = " " + text
+	}
+	return emit(text)
+}

@@ -1,0 +1,95 @@
+package vfs
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Sizes and depths of requests that MeasureDrive tries.
+var (
+	measureSizes  = []int{1 << 20, 4 << 20, 12 << 20}
+	measureDepths = []int{1, 4, 16}
+)
+
+// Cell is the speed of one kind of requests.
+type Cell struct {
+	Size           int // bytes of a request
+	Depth          int // requests in flight
+	BytesPerSecond float64
+}
+
+// Profile is what a drive can do.
+type Profile struct {
+	Cells []Cell
+	Best  Cell
+}
+
+// MeasureDrive reads f at random offsets, so that no cache of the drive helps, with several sizes
+// and numbers of requests, for about limit in all. Sizes that are larger than buf or the file are
+// left out (at least one stays, as large as fits). All requests in flight read into the same buf,
+// whose contents mean nothing afterwards: the memory it needs is one request. Each of up to 16
+// requests in flight needs a thread. A file that is not direct gives the speed of its cache.
+func MeasureDrive(f File, buf []byte, limit time.Duration) (Profile, error) {
+	fit := int(min(int64(len(buf)), f.Size())) &^ (f.Align() - 1)
+	if fit == 0 {
+		return Profile{}, errors.New("measure " + f.Name() + ": the file or the buffer is smaller than a block")
+	}
+	sizes := slices.DeleteFunc(slices.Clone(measureSizes), func(n int) bool { return n > fit })
+	if len(sizes) == 0 {
+		sizes = []int{fit}
+	}
+	var p Profile
+	each := limit / time.Duration(len(sizes)*len(measureDepths))
+	for _, size := range sizes {
+		for _, depth := range measureDepths {
+			speed, err := measureCell(f, buf[:size], depth, each)
+			if err != nil {
+				return Profile{}, err
+			}
+			p.Cells = append(p.Cells, Cell{size, depth, speed})
+		}
+	}
+	p.Best = slices.MaxFunc(p.Cells, func(a, b Cell) int { return cmp.Compare(a.BytesPerSecond, b.BytesPerSecond) })
+	return p, nil
+}
+
+// measureCell keeps depth reads in flight until the time is over, and waits for the last.
+func measureCell(f File, buf []byte, depth int, d time.Duration) (float64, error) {
+	var (
+		wg     sync.WaitGroup
+		total  atomic.Int64
+		failed atomic.Pointer[error]
+	)
+	start := time.Now()
+	for range depth {
+		wg.Go(func() {
+			for failed.Load() == nil {
+				n, err := f.ReadAt(buf, randomOffset(f, len(buf)))
+				total.Add(int64(n))
+				if err != nil && !errors.Is(err, io.EOF) {
+					failed.CompareAndSwap(nil, &err)
+				}
+				if time.Since(start) >= d {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return 0, *err
+	}
+	return float64(total.Load()) / time.Since(start).Seconds(), nil
+}
+
+// randomOffset is a block from which n bytes lie within the file.
+func randomOffset(f File, n int) int64 {
+	blocks := (f.Size()-int64(n))/int64(f.Align()) + 1
+	return rand.Int64N(blocks) * int64(f.Align())
+}

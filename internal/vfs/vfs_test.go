@@ -1,0 +1,277 @@
+package vfs
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/machine"
+	"github.com/spillway/spillway/internal/mem"
+	"pgregory.net/rapid"
+)
+
+// buffer is off-heap memory for one test.
+func buffer(t testing.TB, n int) []byte {
+	t.Helper()
+	b, err := mem.New(budget.New(1<<40), budget.Staging, n, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Free(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b.Bytes()
+}
+
+// content is n bytes that differ everywhere.
+func content(n int) []byte {
+	r := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, n)
+	r.Read(b)
+	return b
+}
+
+func write(t testing.TB, data []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func open(t testing.TB, fs FS, path string) File {
+	t.Helper()
+	f, err := fs.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// kinds are the files that must all behave alike.
+func kinds(t testing.TB, data []byte) map[string]File {
+	direct := open(t, OS(), write(t, data))
+	buffered := open(t, OS(), write(t, data))
+	if f := buffered.(*osFile); f.Direct() && !f.fallBack(true, os.ErrInvalid) {
+		t.Log("direct reads cannot be turned off here")
+	}
+	return map[string]File{
+		"system":   direct,
+		"buffered": buffered,
+		"bytes":    Bytes("memory", data),
+		"string":   Bytes("memory", string(data)),
+		"faulty":   Fault(OS(), Plan{}).Wrap(direct),
+	}
+}
+
+func TestSpan(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		align := 1 << rapid.IntRange(0, 16).Draw(t, "align")
+		off := rapid.Int64Range(0, 1<<40).Draw(t, "off")
+		n := rapid.IntRange(0, 1<<24).Draw(t, "n")
+		start, size := Span(off, n, align)
+		if start%int64(align) != 0 || size%align != 0 || start > off || off+int64(n) > start+int64(size) {
+			t.Fatalf("%d bytes at %d by %d: %d at %d", n, off, align, size, start)
+		}
+		if off-start >= int64(align) || start+int64(size)-off-int64(n) >= int64(align) || size > SpanSize(n, align) {
+			t.Fatalf("%d bytes at %d by %d: %d at %d is more than needed", n, off, align, size, start)
+		}
+	})
+}
+
+func TestReadRange(t *testing.T) {
+	data := content(300_001) // the last block is not whole
+	buf := buffer(t, 400_000)
+	for name, f := range kinds(t, data) {
+		t.Run(name, func(t *testing.T) {
+			if f.Size() != int64(len(data)) || f.ID().Size != f.Size() {
+				t.Fatalf("size %d, id %+v", f.Size(), f.ID())
+			}
+			rapid.Check(t, func(t *rapid.T) {
+				off := rapid.IntRange(0, len(data)).Draw(t, "off")
+				n := rapid.IntRange(0, len(data)-off).Draw(t, "n")
+				room := buf[:SpanSize(n, f.Align())]
+				view, err := ReadRange(f, room, int64(off), n)
+				if err != nil || !bytes.Equal(view, data[off:off+n]) || cap(view) != n {
+					t.Fatalf("%d bytes at %d: %d, %v", n, off, len(view), err)
+				}
+			})
+			tail, err := ReadRange(f, buf, int64(len(data)-7), 7)
+			if err != nil || !bytes.Equal(tail, data[len(data)-7:]) {
+				t.Errorf("the tail: %x, %v", tail, err)
+			}
+			for _, bad := range [][2]int64{{300_000, 2}, {300_002, 0}, {-1, 1}, {0, -1}, {1 << 62, 1 << 61}} {
+				if _, err := ReadRange(f, buf, bad[0], int(bad[1])); !errors.Is(err, io.ErrUnexpectedEOF) {
+					t.Errorf("%d bytes at %d: %v", bad[1], bad[0], err)
+				}
+			}
+			if _, err := ReadRange(f, buf[:0], 5, 5); err == nil {
+				t.Error("5 bytes were read into none")
+			}
+		})
+	}
+}
+
+func TestReadAtEnd(t *testing.T) {
+	data := content(10_000)
+	buf := buffer(t, 64<<10)
+	for name, f := range kinds(t, data) {
+		n, err := f.ReadAt(buf, 0)
+		if n != len(data) || err != io.EOF || !bytes.Equal(buf[:n], data) {
+			t.Errorf("%s: more than the file: %d, %v", name, n, err)
+		}
+		if n, err := f.ReadAt(buf, 64<<10); n != 0 || err != io.EOF {
+			t.Errorf("%s: behind the file: %d, %v", name, n, err)
+		}
+		if n, err := f.ReadAt(nil, 0); n != 0 || err != nil {
+			t.Errorf("%s: nothing: %d, %v", name, n, err)
+		}
+		if _, err := f.ReadAt(buf[:f.Align()], -int64(f.Align())); err == nil {
+			t.Errorf("%s: a negative offset was read", name)
+		}
+	}
+}
+
+func TestMisalignedIsRefused(t *testing.T) {
+	f := open(t, OS(), write(t, content(100_000)))
+	if f.Align() == 1 {
+		t.Skip("skipped: no alignment is needed here")
+	}
+	buf, a := buffer(t, 64<<10), f.Align()
+	for _, bad := range []struct {
+		p   []byte
+		off int64
+	}{{buf[:a], 1}, {buf[:a-1], 0}, {buf[1 : a+1], 0}} {
+		if _, err := f.ReadAt(bad.p, bad.off); err == nil {
+			t.Errorf("%d bytes at %d were read", len(bad.p), bad.off)
+		}
+	}
+}
+
+// A file that becomes shorter while it is open says where it ends.
+func TestShrunkFile(t *testing.T) {
+	path := write(t, content(100_000))
+	f := open(t, OS(), path)
+	if err := os.Truncate(path, 50_001); err != nil {
+		t.Fatal(err)
+	}
+	buf := buffer(t, 200_000)
+	if view, err := ReadRange(f, buf, 40_000, 10_001); err != nil || len(view) != 10_001 {
+		t.Errorf("up to the new end: %d, %v", len(view), err)
+	}
+	for _, off := range []int64{50_000, 50_001, 60_000} {
+		if _, err := ReadRange(f, buf, off, 2); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("at %d: %v", off, err)
+		}
+	}
+}
+
+func TestConcurrentReads(t *testing.T) {
+	data := content(1 << 20)
+	for name, f := range kinds(t, data) {
+		var wg sync.WaitGroup
+		for w := range 8 {
+			buf := buffer(t, 128<<10)
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(w)))
+				for range 20 {
+					off := r.IntN(len(data) - 100_000)
+					view, err := ReadRange(f, buf, int64(off), 100_000)
+					if err != nil || !bytes.Equal(view, data[off:off+100_000]) {
+						t.Errorf("%s: at %d: %v", name, off, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	if _, err := OS().Open(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if _, err := OS().Open(t.TempDir()); err == nil {
+		t.Error("a folder was opened")
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	path := write(t, content(100))
+	a, b := open(t, OS(), path).ID(), open(t, OS(), path).ID()
+	if a != b || a.MTime == 0 || a.Inode == 0 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+	if other := open(t, OS(), write(t, content(100))).ID(); other == a {
+		t.Errorf("two files have the identity %+v", a)
+	}
+	if Bytes("a", "x").ID() == Bytes("b", "x").ID() {
+		t.Error("two files in memory have one identity")
+	}
+}
+
+// Count agrees with the kernel's count of bytes that came from the drive.
+func TestCountAgreesWithKernel(t *testing.T) {
+	const size = 8 << 20
+	f := open(t, OS(), write(t, content(size)))
+	before, ok := machine.ReadIO()
+	if !ok || !f.Direct() {
+		t.Skip("skipped: no direct reads or no kernel count")
+	}
+	start, buf := Count(), buffer(t, 1<<20)
+	for off := int64(0); off < size; off += int64(len(buf)) {
+		if _, err := f.ReadAt(buf, off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, _ := machine.ReadIO()
+	got := Count().Sub(start)
+	if got.Bytes != size || got.Requests != 8 {
+		t.Errorf("counted %+v", got)
+	}
+	if kernel := after.ReadBytes - before.ReadBytes; kernel < size || kernel > size+size/100 {
+		t.Errorf("the kernel counts %d bytes, we %d", kernel, got.Bytes)
+	}
+}
+
+func TestMeasureDrive(t *testing.T) {
+	f := open(t, OS(), write(t, content(5<<20)))
+	before := Count()
+	p, err := MeasureDrive(f, buffer(t, 4<<20), 30*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.Cells) != 6 { // 1 and 4 MiB
+		t.Errorf("cells %+v", p.Cells)
+	}
+	for _, c := range p.Cells {
+		if c.BytesPerSecond <= 0 || c.BytesPerSecond > p.Best.BytesPerSecond {
+			t.Errorf("%+v, best %+v", c, p.Best)
+		}
+	}
+	if got := Count().Sub(before); got.Bytes < 3*(1+4+16)*5<<20/4 {
+		t.Errorf("only %+v", got)
+	}
+	small, err := MeasureDrive(f, buffer(t, 64<<10), time.Millisecond)
+	if err != nil || len(small.Cells) != 3 || small.Best.Size != 64<<10 {
+		t.Errorf("a small buffer: %+v, %v", small, err)
+	}
+	if p, err := MeasureDrive(Bytes("x", ""), buffer(t, 4096), time.Millisecond); err == nil {
+		t.Errorf("an empty file: %+v", p)
+	}
+	broken := Fault(OS(), Plan{FailRead: 5, FailFor: 1 << 40}).Wrap(f)
+	if p, err := MeasureDrive(broken, buffer(t, 1<<20), time.Millisecond); err == nil {
+		t.Errorf("a broken drive: %+v", p)
+	}
+}

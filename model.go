@@ -1,0 +1,165 @@
+package spillway
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"time"
+
+	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/engine"
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/kv"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/nn"
+	"github.com/spillway/spillway/internal/pager"
+	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/vfs"
+)
+
+// Model is a model that runs. It is safe for concurrent use: requests share steps.
+type Model struct {
+	*Checkpoint
+	plan    *plan.Plan
+	options ModelOptions
+	pager   *pager.Pager
+	arena   *mem.Buffer
+	cache   *kv.Cache
+	engine  *engine.Engine
+	loaded  time.Duration
+	owned   bool // the checkpoint goes with the model
+}
+
+// Open loads a model and starts it.
+func (rt *Runtime) Open(ctx context.Context, path string, o ModelOptions) (*Model, error) {
+	c, err := rt.Load(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	return c.owned(c.Start(ctx, o))
+}
+
+// OpenEmbedded is Open for the Storyteller model inside the binary.
+func (rt *Runtime) OpenEmbedded(ctx context.Context, o ModelOptions) (*Model, error) {
+	c, err := rt.LoadEmbedded(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.owned(c.Start(ctx, o))
+}
+
+// owned makes the checkpoint go with the model.
+func (c *Checkpoint) owned(m *Model, err error) (*Model, error) {
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	m.owned = true
+	return m, nil
+}
+
+// Start plans, leases the memory, and makes the model ready to answer. Weights are read as the first
+// sweep needs them. It fails with a *TooSmallError, before anything is leased, when the memory does
+// not do.
+func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) {
+	begin := time.Now()
+	o = o.withDefaults(c)
+	c.rt.mu.Lock()
+	defer c.rt.mu.Unlock()
+	p, err := c.Plan(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.rt.begin(p); err != nil {
+		return nil, err
+	}
+	m := &Model{Checkpoint: c, plan: p, options: o, cache: kv.New(c.rt.ledger, c.shape(o))}
+	if err := m.start(ctx); err != nil {
+		return nil, errors.Join(err, m.free())
+	}
+	c.rt.models++
+	m.loaded = time.Since(begin)
+	return m, nil
+}
+
+// begin leases the runtime pool and sets the limits that the plan was made for.
+func (rt *Runtime) begin(p *plan.Plan) error {
+	want := p.Pools[budget.Runtime]
+	held := rt.ledger.Snapshot().Pools[budget.Runtime].Used
+	var err error
+	if rt.own == nil {
+		rt.own, err = rt.ledger.Reserve(budget.Runtime, max(want-held, 0), "the process itself")
+	} else {
+		err = rt.own.Resize(max(want-(held-rt.own.Bytes()), rt.own.Bytes()))
+	}
+	if err == nil {
+		err = rt.ledger.SetLimit(rt.limit)
+	}
+	limitHeap()
+	// A read that returns must not wait for a busy compute thread: processors for the readers too.
+	runtime.GOMAXPROCS(rt.threads + p.Placement.Readers + 2)
+	return err
+}
+
+func (m *Model) start(ctx context.Context) error {
+	files := make([]vfs.File, len(m.cat.Files))
+	for i := range files {
+		files[i] = m.cat.Files[i].File
+	}
+	rows := m.plan.Chunk
+	heads := min(m.options.HeadRows, rows)
+	scratch := m.model.ScratchBytes(nn.Scratch{Rows: rows, HeadRows: heads, Context: m.options.Context, Threads: m.rt.threads, Exact: m.options.Exact})
+	var err error
+	if m.arena, err = mem.New(m.rt.ledger, budget.Activation, scratch, "scratch of the forward pass"); err != nil {
+		return err
+	}
+	if m.pager, err = pager.Open(ctx, pager.Config{Model: m.model.Layout, Placement: m.plan.Placement, Files: files, Ledger: m.rt.ledger}); err != nil {
+		return err
+	}
+	m.engine = engine.New(engine.Config{
+		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context,
+		Env: &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context},
+	})
+	return nil
+}
+
+// Close ends all requests and gives back everything that the model holds.
+func (m *Model) Close() error {
+	m.engine.Close()
+	err := m.free()
+	if m.owned {
+		err = errors.Join(err, m.Checkpoint.Close())
+	}
+	m.rt.mu.Lock()
+	defer m.rt.mu.Unlock()
+	m.rt.models--
+	return err
+}
+
+func (m *Model) free() error {
+	var err error
+	if m.pager != nil {
+		err = m.pager.Close()
+	}
+	if m.arena != nil {
+		err = errors.Join(err, m.arena.Free())
+	}
+	return err
+}
+
+// CurrentPlan is the plan that the model runs by.
+func (m *Model) CurrentPlan() *plan.Plan { return m.plan }
+
+// LoadTime is what Start took.
+func (m *Model) LoadTime() time.Duration { return m.loaded }
+
+// Options are the options that the model runs with, defaults filled in.
+func (m *Model) Options() ModelOptions { return m.options }
+
+// IO counts what the model's weights cost since Start.
+func (m *Model) IO() pager.Stats { return m.pager.Stats() }
+
+// Counters count what the engine did since Start.
+func (m *Model) Counters() engine.Counters { return m.engine.Counters() }
+
+// ISA names the instruction set that computes: "avx2" or "go". Results do not depend on it.
+func ISA() string { return kernel.ISA() }

@@ -1,0 +1,70 @@
+package spillway
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/spillway/spillway/internal/engine"
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/nn"
+)
+
+// Probe is one look at what a model computes.
+type Probe struct {
+	IDs    []int32
+	Greedy int // tokens to add, greedily and whatever their meaning
+
+	// Rows receives the logits (of an embedding model: the final hidden state) of every position of
+	// the prompt, in order.
+	Rows func(position int, values []float32) error
+	// Tap receives intermediate values of the prompt, chunk by chunk: rows × width.
+	Tap func(name string, rows, width int, values []float32)
+	// Logits receives the logits that each added token is chosen from.
+	Logits func(position int, logits []float32)
+}
+
+// Probe runs a prompt and returns the tokens that were added.
+func (m *Model) Probe(ctx context.Context, p Probe) ([]int32, error) {
+	s, err := m.engine.Submit(ctx, engine.Request{
+		IDs: p.IDs, MaxTokens: p.Greedy, Rows: p.Rows, Tap: p.Tap, Logits: p.Logits,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var added []int32
+	for e := s.Next(); ; e = s.Next() {
+		if e.Done {
+			return added, e.Err
+		}
+		added = append(added, e.ID)
+	}
+}
+
+// Embed returns the vector of a text's ids: the hidden states pooled as the model says, scaled to
+// length 1.
+func (m *Model) Embed(ctx context.Context, ids []int32) ([]float32, error) {
+	if m.model.Pooling() == nn.PoolNone {
+		return nil, errors.New("the model gives text, not vectors")
+	}
+	vector := make([]float32, m.model.Layout.Hidden)
+	_, err := m.Probe(ctx, Probe{IDs: ids, Rows: func(_ int, hidden []float32) error {
+		if m.model.Pooling() == nn.PoolLast {
+			copy(vector, hidden)
+		} else {
+			kernel.AddScaled(vector, 1/float32(len(ids)), hidden)
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	norm := float64(0)
+	for _, v := range vector {
+		norm = math.FMA(float64(v), float64(v), norm)
+	}
+	if norm > 0 {
+		kernel.Scale(vector, float32(1/math.Sqrt(norm)))
+	}
+	return vector, nil
+}

@@ -1,0 +1,135 @@
+package spillway
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/machine"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/storyteller"
+	"github.com/spillway/spillway/internal/vfs"
+)
+
+// Options shape a Runtime.
+type Options struct {
+	// Memory is the hard cap for the whole process in bytes; 0 is what `--memory auto` means.
+	Memory int64
+	// Threads is the number of compute threads; 0 is the physical cores that the process may use.
+	Threads int
+}
+
+// Runtime owns what models share: the budget, the compute threads and the file system. It is safe
+// for concurrent use.
+type Runtime struct {
+	limit   int64
+	threads int
+	ledger  *budget.Ledger
+	pool    *kernel.Pool
+	fs      vfs.FS
+
+	mu     sync.Mutex
+	own    *budget.Lease // the runtime pool, once a model runs
+	models int
+	closed bool
+}
+
+// New returns a runtime. Close it when its models are closed.
+func New(o Options) (*Runtime, error) {
+	if err := kernel.EnvError(); err != nil {
+		return nil, err
+	}
+	if o.Memory < 0 || o.Threads < 0 {
+		return nil, fmt.Errorf("a memory of %d bytes and %d threads are not possible", o.Memory, o.Threads)
+	}
+	if o.Memory == 0 {
+		m, err := machine.ReadMemory()
+		if err != nil {
+			return nil, fmt.Errorf("memory auto: %w: give --memory", err)
+		}
+		o.Memory = max(m.Auto(), 0)
+	}
+	if o.Threads == 0 {
+		o.Threads = machine.PhysicalCores()
+	}
+	return &Runtime{
+		limit: o.Memory, threads: o.Threads, fs: vfs.OS(), pool: kernel.NewPool(o.Threads),
+		// The limit holds from the first plan on: what is loaded before (the tokenizer) is counted in
+		// it, so that a budget that is too small is refused with the one that would do.
+		ledger: budget.New(math.MaxInt64 / 4),
+	}, nil
+}
+
+// Memory is the hard cap in bytes.
+func (rt *Runtime) Memory() int64 { return rt.limit }
+
+// Threads is the number of compute threads.
+func (rt *Runtime) Threads() int { return rt.threads }
+
+// Ledger returns what is leased now and was at most.
+func (rt *Runtime) Ledger() budget.Usage { return rt.ledger.Snapshot() }
+
+// Close frees the runtime. All models must be closed before.
+func (rt *Runtime) Close() error {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if rt.models > 0 {
+		return fmt.Errorf("%d models are still open", rt.models)
+	}
+	if rt.closed {
+		return errors.New("the runtime is closed already")
+	}
+	rt.closed = true
+	rt.pool.Close()
+	if rt.own == nil {
+		return nil
+	}
+	debug.SetMemoryLimit(math.MaxInt64)
+	return rt.own.Release()
+}
+
+const (
+	heapGrowth   = 4 << 20   // what the Go heap may add to what is live when a model starts
+	perProcessor = 256 << 10 // charge batches of the kernel and caches of the Go runtime
+	perThread    = 24 << 10  // kernel stack and descriptors
+	ioThreads    = 16        // readers of the pager, and those of the Go runtime
+)
+
+// measure returns what the process needs beside what is leased for weights, cache and scratch: the
+// heap that is live now with room to grow, stacks, the binary, and what is leased in the runtime pool.
+func (rt *Runtime) measure(embedded bool) int64 {
+	debug.FreeOSMemory()
+	leased := rt.ledger.Snapshot().Pools[budget.Runtime].Used
+	if rt.own != nil {
+		leased -= rt.own.Bytes()
+	}
+	return rt.resident(embedded) + leased + heapGrowth + int64(runtime.NumCPU())*perProcessor + int64(rt.threads+ioThreads)*perThread
+}
+
+// resident is the process without off-heap buffers, as if all pages of the binary were resident,
+// apart from the embedded model if that does not run.
+func (rt *Runtime) resident(embedded bool) int64 {
+	unused := storyteller.Size()
+	if embedded {
+		unused = 0
+	}
+	p, ok := machine.ReadProcess()
+	if !ok {
+		var s runtime.MemStats
+		runtime.ReadMemStats(&s)
+		return int64(s.Sys-s.HeapReleased) + machine.BinaryBytes() - unused
+	}
+	return max(p.Anon-mem.Live(), 0) + max(p.File, machine.BinaryBytes()-unused) + p.PageTables
+}
+
+// limitHeap tells the Go runtime what the plan leaves to it.
+func limitHeap() {
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	debug.SetMemoryLimit(int64(s.Sys-s.HeapReleased) + heapGrowth*3/4)
+}
