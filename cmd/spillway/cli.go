@@ -35,6 +35,9 @@ func (g globals) check() error {
 type cli struct {
 	globals `group:"Everywhere"`
 
+	Run     runCommand     `cmd:"" help:"One answer, streamed to stdout."`
+	Plan    planCommand    `cmd:"" help:"What goes where, predicted speed, the least memory that works."`
+	Inspect inspectCommand `cmd:"" help:"Metadata, tensors, bundles, and a picture of where the bytes are."`
 	Synth   synthCommand   `cmd:"" help:"Write a model of a published shape with random weights."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -5,7 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spillway/spillway/internal/checkpoint/container"
+	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/models"
+	"github.com/spillway/spillway/internal/nn"
+	"github.com/spillway/spillway/internal/tokenizer"
 )
 
 // Exit codes, as scripts know them.
@@ -46,7 +51,12 @@ func oneLine(s string) string {
 // exitCode sorts an error by whose fault it is.
 func exitCode(err error) int {
 	var usage usageError
-	var damaged *container.Error
+	var damaged *checkpoint.FormatError
+	var config *models.ConfigError
+	var missing *nn.MissingError
+	var unsupported *tokenizer.UnsupportedError
+	var small *spillway.TooSmallError
+	var full *budget.NoRoomError
 	switch {
 	case err == nil:
 		return exitFine
@@ -54,7 +64,9 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
-	case errors.As(err, &damaged):
+	case errors.As(err, &small), errors.As(err, &full):
+		return exitMemory
+	case errors.As(err, &damaged), errors.As(err, &config), errors.As(err, &missing), errors.As(err, &unsupported):
 		return exitFile
 	}
 	return exitFailed

@@ -1,6 +1,10 @@
 package kernel
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/spillway/spillway/internal/quant"
+)
 
 // The pure Go steps of attention: the definition that assembly equals bit for bit.
 
@@ -15,7 +19,7 @@ func attnScoresGo(dst, q, k []float32, n, dim int) {
 			for i, v := range x {
 				s[i&7] = fma32(v, y[i], s[i&7])
 			}
-			dst[line*attnTile+key] = sum8(&s)
+			dst[line*attnTile+key] = total(&s)
 		}
 	}
 }
@@ -37,7 +41,7 @@ func tileSoftmax(s []float32, from, to int, scale float32) (m, l float32) {
 		return 0, 0
 	}
 	for i := from; i < to; i++ {
-		s[i] *= scale
+		s[i] = float32(s[i] * scale)
 		if i == from || s[i] > m {
 			m = s[i]
 		}
@@ -47,7 +51,7 @@ func tileSoftmax(s []float32, from, to int, scale float32) (m, l float32) {
 		s[i] = Exp(s[i] - m)
 		sum[i&7] += s[i]
 	}
-	return m, sum8(&sum)
+	return m, total(&sum)
 }
 
 // attnFactorsGo joins the item (mt, lt) to the state (m, l) of each line.
@@ -113,7 +117,7 @@ func widenF16Go(dst []float32, src []byte, rows, n, srcStride int) {
 	for r := range rows {
 		d, s := dst[r*n:][:n], src[2*r*srcStride:]
 		for i := range d {
-			d[i] = f16Value(binary.LittleEndian.Uint16(s[2*i:]))
+			d[i] = quant.F16ToF32(binary.LittleEndian.Uint16(s[2*i:]))
 		}
 	}
 }

@@ -52,7 +52,7 @@ func defineTile(q []float32, keys, values [][]float32, base int, sees func(int) 
 		for i := len(q); i%8 != 0; i++ {
 			sum[i%8] = fma32(0, 0, sum[i%8])
 		}
-		x := sum8(&sum) * scale
+		x := total(&sum) * scale
 		if len(s) == 0 || x > t.m {
 			t.m = x
 		}
@@ -70,7 +70,7 @@ func defineTile(q []float32, keys, values [][]float32, base int, sees func(int) 
 			t.o[d] = fma32(p, v, t.o[d])
 		}
 	}
-	t.l = sum8(&l)
+	t.l = total(&l)
 	return t
 }
 
@@ -157,9 +157,9 @@ func appendValues(b []byte, typ quant.Type, x []float32) []byte {
 	for _, v := range x {
 		switch typ {
 		case quant.F16:
-			b = binary.LittleEndian.AppendUint16(b, f16Bits(v))
+			b = binary.LittleEndian.AppendUint16(b, quant.F32ToF16(v))
 		case quant.BF16:
-			b = binary.LittleEndian.AppendUint16(b, bf16Bits(v))
+			b = binary.LittleEndian.AppendUint16(b, quant.F32ToBF16(v))
 		default:
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 		}
@@ -234,9 +234,10 @@ func (c *attnCase) run(threads, tokens int, cuts []int, together bool, extra int
 	return out
 }
 
-func (c *attnCase) define(plain bool) (bitsWanted []float32, float64Wanted []float64) {
+// define computes the rows from first on, and if plain in float64 too.
+func (c *attnCase) define(first int, plain bool) (bitsWanted []float32, float64Wanted []float64) {
 	s := c.shape
-	for row := range c.length {
+	for row := first; row < c.length; row++ {
 		for h := range s.Heads {
 			q := c.q[(row*s.Heads+h)*s.KDim:][:s.KDim]
 			kvh := h / (s.Heads / s.KVHeads)
@@ -287,7 +288,7 @@ func attnShapes() map[string]func(r *rand.Rand) *attnCase {
 			return newAttnCase(r, quant.F16, AttentionShape{1, 1, 128, 128}, 130, 0)
 		},
 		"two spans": func(r *rand.Rand) *attnCase {
-			return newAttnCase(r, quant.F16, AttentionShape{2, 1, 8, 8}, 1100, 0)
+			return newAttnCase(r, quant.F16, AttentionShape{1, 1, 8, 8}, 1060, 0)
 		},
 		"bidirectional": func(r *rand.Rand) *attnCase {
 			c := newAttnCase(r, quant.F32, AttentionShape{2, 2, 16, 16}, 140, 30)
@@ -305,7 +306,7 @@ func attnShapes() map[string]func(r *rand.Rand) *attnCase {
 func TestAttentionIsDefinition(t *testing.T) {
 	for name, make := range attnShapes() {
 		c := make(rand.New(rand.NewPCG(11, 12)))
-		want, plain := c.define(true)
+		want, plain := c.define(0, true)
 		for i, w := range plain {
 			if math.Abs(float64(want[i])-w) > 2e-6*math.Max(1, math.Abs(w)) {
 				t.Fatalf("%s: the definition gives %v where softmax attention is %v", name, want[i], w)
@@ -365,8 +366,8 @@ func TestAttentionSplits(t *testing.T) {
 func TestAttentionLongDecode(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	c := newAttnCase(r, quant.F16, AttentionShape{4, 2, 8, 8}, 2100, 0)
+	want, _ := c.define(2090, false)
 	eachISA(t, func(t *testing.T) {
-		want := c.run(2, 16, []int{0, c.length}, true, 0)[2090*32:]
 		for _, cuts := range [][]int{{2090, 2091, 2092, 2099, 2100}, {2090, 2095, 2100}, {2090, 2098, 2100}} {
 			for _, extra := range []int{0, 500, 3000, 1 << 20} {
 				got := c.run(2, 16, cuts, true, extra)[2090*32:]
@@ -398,7 +399,7 @@ func TestAttentionAdversarial(t *testing.T) {
 				}
 			}
 		}
-		want, _ := c.define(false)
+		want, _ := c.define(0, false)
 		eachISA(t, func(t *testing.T) {
 			if d := firstDifference(c.run(2, 16, []int{0, 3, 70, c.length}, true, 0), want); d != "" {
 				t.Errorf("round %d: %s", round, d)

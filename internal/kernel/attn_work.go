@@ -189,9 +189,9 @@ func widen(t quant.Type, dst []float32, src []byte) {
 	for i := range dst {
 		switch t {
 		case quant.F16:
-			dst[i] = f16Value(binary.LittleEndian.Uint16(src[2*i:]))
+			dst[i] = quant.F16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
 		case quant.BF16:
-			dst[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(src[2*i:])) << 16)
+			dst[i] = quant.BF16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
 		default:
 			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
 		}

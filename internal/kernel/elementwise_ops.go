@@ -8,6 +8,7 @@ type vectorOps struct {
 	add         func(dst, x []float32)
 	scale       func(x []float32, f float32)
 	ropeHalves  func(lo, hi, cos, sin []float32)
+	ropePairs   func(x, cos, sin []float32)
 	toF16       func(dst []uint16, src []float32) bool
 	divide      func(dst, x []float32, d float32)
 	widenF16    func(dst []float32, src []byte, rows, n, srcStride int)
@@ -20,7 +21,7 @@ type vectorOps struct {
 
 var goVector = vectorOps{
 	sumSquares: sumSquaresGo, scaleWeight: scaleWeightGo, siluMul: siluMulGo, add: addGo, scale: scaleGo,
-	ropeHalves: ropeHalvesGo, toF16: toF16Go, divide: divideGo, widenF16: widenF16Go,
+	ropeHalves: ropeHalvesGo, ropePairs: ropePairsGo, toF16: toF16Go, divide: divideGo, widenF16: widenF16Go,
 	attnScores: attnScoresGo, attnSoftmax: attnSoftmaxGo, attnFactors: attnFactorsGo,
 	attnValues: attnValuesGo, attnFold: attnFoldGo,
 }

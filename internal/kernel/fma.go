@@ -22,8 +22,3 @@ func fma32(a, b, c float32) float32 {
 	}
 	return float32(s)
 }
-
-// sum8 adds eight running sums in the order of docs/numerics.md, "Running sums".
-func sum8(s *[8]float32) float32 {
-	return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]))
-}

@@ -55,6 +55,25 @@ func TestFMA32Ties(t *testing.T) {
 	}
 }
 
+// The processor's own VFMADD, inside attnFold, agrees on the same ties.
+func TestFMA32TiesISA(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	n := 4096
+	x, add, want := make([]float32, n), make([]float32, n), make([]float32, n)
+	for i := range x {
+		var a float32
+		a, x[i], add[i] = ties(r)
+		want[i] = fma32(x[i], a, add[i])
+	}
+	eachISA(t, func(t *testing.T) {
+		got := clone(x)
+		active.vector.attnFold(got, add, 1+0x1p-23, 1)
+		if d := firstDifference(got, want); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
 func TestFMA32Random(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200000 {

@@ -7,7 +7,5 @@ func nativeOps() []*isaOps {
 	if !cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.F16C) {
 		return nil
 	}
-	return nil
+	return []*isaOps{{name: "avx2", matmul: avx2Matmul, vector: avx2Vector}}
 }
-
-func pause() {}

@@ -68,8 +68,13 @@ func decodeWeights(t quant.Type, dst []float32, src []byte) {
 		f(dst, src)
 		return
 	}
+	mustDecode(t, dst, src)
+}
+
+// mustDecode decodes the first values of src that fill dst; sizes and type were checked before.
+func mustDecode(t quant.Type, dst []float32, src []byte) {
 	if err := quant.DecodeRow(t, dst, src); err != nil {
-		panic(fmt.Sprintf("kernel: %v", err)) // sizes and type were checked before
+		panic(fmt.Sprintf("kernel: %v", err))
 	}
 }
 

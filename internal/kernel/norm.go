@@ -29,7 +29,7 @@ func sumSquaresGo(x []float32) float32 {
 	for i, v := range x {
 		s[i&7] = fma32(v, v, s[i&7])
 	}
-	return sum8(&s)
+	return total(&s)
 }
 
 // scaleWeightGo writes x·f·weight.

@@ -8,7 +8,7 @@ package kernel
 func RopeAngles(cos, sin []float32, position int, invFreq []float32, factor float32) {
 	p := float32(position)
 	for i, f := range invFreq {
-		s, c := sinCos(float64(p * f))
+		s, c := sinCos(float64(float32(p * f)))
 		cos[i], sin[i] = float32(c)*factor, float32(s)*factor
 	}
 }
@@ -20,12 +20,7 @@ func Rope(x []float32, cos, sin []float32, interleaved bool) {
 	n := len(cos)
 	sin = sin[:n]
 	if interleaved {
-		for i, c := range cos {
-			s := sin[i]
-			a, b := x[2*i], x[2*i+1]
-			x[2*i] = float32(a*c) - float32(b*s)
-			x[2*i+1] = float32(b*c) + float32(a*s)
-		}
+		active.vector.ropePairs(x[:2*n], cos, sin)
 		return
 	}
 	active.vector.ropeHalves(x[:n], x[n:2*n], cos, sin)
@@ -37,5 +32,14 @@ func ropeHalvesGo(lo, hi, cos, sin []float32) {
 		a, b := lo[i], hi[i]
 		lo[i] = float32(a*c) - float32(b*s)
 		hi[i] = float32(b*c) + float32(a*s)
+	}
+}
+
+func ropePairsGo(x, cos, sin []float32) {
+	for i, c := range cos {
+		s := sin[i]
+		a, b := x[2*i], x[2*i+1]
+		x[2*i] = float32(a*c) - float32(b*s)
+		x[2*i+1] = float32(b*c) + float32(a*s)
 	}
 }

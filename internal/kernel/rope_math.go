@@ -71,7 +71,7 @@ func ln(x float64) float64 {
 	}
 	s := (m - 1) / (m + 1)
 	z := s * s
-	t := 2 * (s + float64(float64(s*z)*horner(logTerms[:], z)))
+	t := float64(2 * (s + float64(float64(s*z)*horner(logTerms[:], z))))
 	n := float64(e)
 	return float64(n*ln2Hi) + (float64(n*ln2Lo) + t)
 }
@@ -84,4 +84,4 @@ func exp64(x float64) float64 {
 }
 
 // pow64 returns base^y for a positive base.
-func pow64(base, y float64) float64 { return exp64(y * ln(base)) }
+func pow64(base, y float64) float64 { return exp64(float64(y * ln(base))) }

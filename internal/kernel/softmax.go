@@ -48,7 +48,7 @@ func Softmax(x []float32) {
 		x[i] = Exp(v - m)
 		s[i&7] += x[i]
 	}
-	l := sum8(&s)
+	l := total(&s)
 	for i := range x {
 		x[i] /= l
 	}

@@ -89,7 +89,7 @@ func (p *Placement) ReadBytes() int64 {
 	return total
 }
 
-// PinnedMemory is the memory of the pinned units, each mapped on its own in whole pages.
+// PinnedMemory is the memory of the pinned units, each in whole pages.
 func (p *Placement) PinnedMemory() int64 {
 	var total int64
 	for i := range p.Units {

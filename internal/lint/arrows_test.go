@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -9,14 +10,14 @@ import (
 // house is the order of the rooms from the bottom up. A package imports rooms of earlier lines
 // alone; rooms on one line do not know each other. The root package and the commands see all.
 var house = [][]string{
-	{"machine", "storyteller"},
+	{"machine"},
 	{"report"},
 	{"budget"},
 	{"mem"},
 	{"quant"},
 	{"kernel"},
 	{"vfs"},
-	{"hub"},
+	{"hub", "storyteller"},
 	{"checkpoint"},
 	{"layout"},
 	{"pager"},
@@ -35,24 +36,10 @@ var testRooms = []string{"testutil", "captest", "lint"}
 
 // rank of a room's first path element below internal, -1 if the house has no such room.
 func rank(name string) int {
-	for i, line := range house {
-		for _, r := range line {
-			if r == name {
-				return i
-			}
-		}
-	}
-	return -1
+	return slices.IndexFunc(house, func(line []string) bool { return slices.Contains(line, name) })
 }
 
-func isTestRoom(name string) bool {
-	for _, r := range testRooms {
-		if r == name {
-			return true
-		}
-	}
-	return false
-}
+func isTestRoom(name string) bool { return slices.Contains(testRooms, name) }
 
 // internalRoom is the room of a package below internal; a room's own subpackages belong to it.
 func internalRoom(importPath string) (name string, ok bool) {

@@ -45,6 +45,7 @@ func (tr *tree) fmaLines(c *checked) []lines {
 // fusedFindings reads a listing made with -gcflags=-S.
 func fusedFindings(listing io.Reader, allowed []lines) ([]finding, error) {
 	var out []finding
+	seen := map[string]bool{} // one finding a line: a function is compiled again wherever it is inlined
 	scan := bufio.NewScanner(listing)
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
@@ -52,7 +53,12 @@ func fusedFindings(listing io.Reader, allowed []lines) ([]finding, error) {
 		if m == nil || inLines(m[1], m[2], allowed) {
 			continue
 		}
-		out = append(out, finding{m[1] + ":" + m[2], "the compiler fused a product with a sum: " + m[3]})
+		at := m[1] + ":" + m[2]
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		out = append(out, finding{at, "the compiler fused a product with a sum: " + m[3]})
 	}
 	return out, scan.Err()
 }

@@ -57,7 +57,9 @@ func isStandard(importPath string) bool {
 // importFindings judges the imports of one file. dir is the package's folder below the root.
 func importFindings(name string, f *ast.File) []finding {
 	var out []finding
-	test := strings.HasSuffix(name, "_test.go")
+	folder := filepath.ToSlash(filepath.Dir(name))
+	// A package such as layouttest serves the tests of other rooms.
+	test := strings.HasSuffix(name, "_test.go") || strings.HasSuffix(folder, "test")
 	for _, spec := range f.Imports {
 		path, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
@@ -69,7 +71,7 @@ func importFindings(name string, f *ast.File) []finding {
 		switch {
 		case path == "C":
 			bad("uses cgo")
-		case path == "unsafe" && !test && !slices.Contains(unsafeRooms, filepath.ToSlash(filepath.Dir(name))):
+		case path == "unsafe" && !test && !slices.Contains(unsafeRooms, folder):
 			bad("imports unsafe, which only %s may", strings.Join(unsafeRooms, ", "))
 		case strings.HasPrefix(path, "simd"):
 			bad("imports %s, which is experimental", path)

@@ -62,9 +62,10 @@ func TestGroups(t *testing.T) {
 			"sys/fs/cgroup/memory.current": "10\n",
 		}, []Group{{2, "/sys/fs/cgroup", 2000, 10, 0}}},
 		{"v2, our group outside the name space", map[string]string{
-			"proc/self/cgroup":         "0::/../sibling\n",
-			"proc/self/mountinfo":      "31 23 0:28 / /sys/fs/cgroup ro - cgroup2 cgroup ro\n",
-			"sys/fs/cgroup/memory.max": "2000\n",
+			"proc/self/cgroup":          "0::/../sibling\n",
+			"sys/fs/sibling/memory.max": "1\n",
+			"proc/self/mountinfo":       "31 23 0:28 / /sys/fs/cgroup ro - cgroup2 cgroup ro\n",
+			"sys/fs/cgroup/memory.max":  "2000\n",
 		}, []Group{{2, "/sys/fs/cgroup", 2000, 0, 0}}},
 		{"v1 nested", map[string]string{
 			"proc/self/cgroup":                               "5:cpu,cpuacct:/x\n4:memory:/a/b\n1:name=systemd:/\n",
@@ -88,9 +89,10 @@ func TestGroups(t *testing.T) {
 			"sys/fs/cgroup/memory here/memory.stat":           "hierarchical_memory_limit 3000\n",
 		}, []Group{{1, "/sys/fs/cgroup/memory here", 3000, 0, 0}}},
 		{"v1, a mount of another part", map[string]string{
-			"proc/self/cgroup":                           "4:memory:/docker/17\n",
-			"proc/self/mountinfo":                        "35 31 0:32 /docker/1 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
-			"sys/fs/cgroup/memory/memory.limit_in_bytes": "3000\n",
+			"proc/self/cgroup":                             "4:memory:/docker/17\n",
+			"proc/self/mountinfo":                          "35 31 0:32 /docker/1 /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n",
+			"sys/fs/cgroup/memory/7/memory.limit_in_bytes": "1\n",
+			"sys/fs/cgroup/memory/memory.limit_in_bytes":   "3000\n",
 		}, []Group{{1, "/sys/fs/cgroup/memory", 3000, 0, 0}}},
 		{"hybrid: v1 counts memory, v2 is there too", map[string]string{
 			"proc/self/cgroup": "4:memory:/a\n0::/b\n",

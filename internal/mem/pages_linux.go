@@ -1,24 +1,46 @@
 package mem
 
-import "golang.org/x/sys/unix"
+import (
+	"unsafe"
 
+	"golang.org/x/sys/unix"
+)
+
+// mapPages maps n bytes. Huge ones start at a multiple of HugeSize: memory that is not aligned so
+// gets no huge page at its ends, and direct reads into small pages reach half of a fast drive's
+// speed.
 func mapPages(n int, huge bool) ([]byte, error) {
-	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	lead, advice := 0, unix.MADV_NOHUGEPAGE
+	if huge {
+		lead, advice = HugeSize, unix.MADV_HUGEPAGE
+	}
+	start, err := unix.MmapPtr(-1, 0, nil, uintptr(n+lead), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err
 	}
-	advice := unix.MADV_NOHUGEPAGE
-	if huge {
-		advice = unix.MADV_HUGEPAGE
+	if lead > 0 {
+		skip := int(-uintptr(start) & (HugeSize - 1))
+		// Untouched address space costs nothing should this fail.
+		_ = unmapRange(start, skip)
+		_ = unmapRange(unsafe.Add(start, skip+n), lead-skip)
+		start = unsafe.Add(start, skip)
 	}
+	b := unsafe.Slice((*byte)(start), n)
 	// A kernel without huge pages refuses the advice; the memory is as good.
 	_ = unix.Madvise(b, advice)
 	return b, nil
 }
 
+func unmapRange(start unsafe.Pointer, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return unix.MunmapPtr(start, uintptr(n))
+}
+
 func unmapPages(b []byte) error {
 	if !invariants {
-		return unix.Munmap(b)
+		return unmapRange(unsafe.Pointer(unsafe.SliceData(b)), len(b))
 	}
 	// The address range stays reserved, so that a stale slice faults and never meets new memory.
 	if err := unix.Madvise(b, unix.MADV_DONTNEED); err != nil {

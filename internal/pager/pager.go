@@ -188,32 +188,33 @@ func (p *Pager) reserve(l *budget.Ledger) error {
 	if err != nil {
 		return err
 	}
-	weights, staging := p.leases[0], p.leases[1]
-	for i := range p.units {
-		u := &p.units[i]
-		if u.Pinned && err == nil {
-			u.home, err = p.mapped(weights, u.end-u.start)
-		}
-	}
+	// One mapping each, so that almost all of it lies in huge pages.
+	pinned, err := p.mapped(p.leases[0], p.leases[0].Bytes())
 	if err != nil {
 		return err
 	}
-	if p.lookups, err = p.mapped(staging, int64(p.place.Readers+1)*p.place.LookupBytes); err != nil {
-		return err
-	}
-	if p.place.Slots == 0 {
-		return nil
-	}
-	ring, err := p.mapped(staging, int64(p.place.Slots)*p.place.SlotBytes)
-	for i := range p.slots {
-		if err == nil {
-			p.slots[i].buf = ring[int64(i)*p.place.SlotBytes:][:p.place.SlotBytes]
+	for i := range p.units {
+		if u := &p.units[i]; u.Pinned {
+			u.home = pinned[:u.end-u.start]
+			pinned = pinned[p.place.Home(u.Unit):]
 		}
 	}
-	return err
+	p.vectors = vectorsOf(p.model, pinned)
+	staging, err := p.mapped(p.leases[1], p.leases[1].Bytes())
+	if err != nil {
+		return err
+	}
+	for i := range p.slots {
+		p.slots[i].buf = staging[int64(i)*p.place.SlotBytes:][:p.place.SlotBytes]
+	}
+	p.lookups = staging[int64(p.place.Slots)*p.place.SlotBytes:]
+	return nil
 }
 
 func (p *Pager) mapped(l *budget.Lease, n int64) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
 	b, err := mem.MapSlot(l, int(n))
 	if err != nil {
 		return nil, err

@@ -10,8 +10,10 @@ import (
 	"github.com/spillway/spillway/internal/layout"
 )
 
-// errEnded is what a sweep answers after End.
-var errEnded = errors.New("pager: internal error: the sweep has ended")
+var (
+	errEnded = errors.New("pager: internal error: the sweep has ended")
+	errLeft  = errors.New("pager: internal error: the sweep's last loop over tiles was left early")
+)
 
 // kinds is a set of layout.Kind.
 type kinds uint8
@@ -109,18 +111,21 @@ func (p *Pager) drop(t *slot) {
 // the order of Model.Bundles, and a matrix's loop ends before the next begins. After an error, or a
 // loop that was left early, the sweep can only be ended.
 func (s *Sweep) Tiles(m *layout.Matrix) iter.Seq2[Tile, error] {
-	return func(yield func(Tile, error) bool) {
-		if err := s.enter(m); err != nil {
-			yield(Tile{}, err)
+	// So small that it is inlined, which keeps the closure off the heap.
+	return func(yield func(Tile, error) bool) { s.tiles(m, yield) }
+}
+
+func (s *Sweep) tiles(m *layout.Matrix, yield func(Tile, error) bool) {
+	if err := s.enter(m); err != nil {
+		yield(Tile{}, err)
+		return
+	}
+	for i := range s.p.parts[m.ID] {
+		if !s.piece(&s.p.parts[m.ID][i], yield) {
 			return
 		}
-		for i := range s.p.parts[m.ID] {
-			if !s.piece(&s.p.parts[m.ID][i], yield) {
-				return
-			}
-		}
-		s.pass(m)
 	}
+	s.pass(m)
 }
 
 // enter checks that it is m's turn, and keeps the sweep failed until pass.
@@ -138,7 +143,7 @@ func (s *Sweep) enter(m *layout.Matrix) error {
 	next := "the sweep is over"
 	if s.at < len(p.order) {
 		if p.order[s.at] == m {
-			s.err = errors.New("pager: internal error: the sweep's last loop over tiles was left early")
+			s.err = errLeft
 			return nil
 		}
 		next = p.order[s.at].Name + " is next"

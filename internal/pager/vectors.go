@@ -12,23 +12,22 @@ import (
 // Vector is the values of v, decoded to f32 when the pager was opened.
 func (p *Pager) Vector(v *layout.Vector) []float32 { return p.vectors[v.ID] }
 
+// vectorsOf divides memory among the vectors.
+func vectorsOf(m *layout.Model, memory []byte) [][]float32 {
+	values := mem.AsFloat32s(memory[:m.VectorBytes()])
+	vectors := make([][]float32, len(m.Vectors))
+	for i, v := range m.Vectors {
+		vectors[i], values = values[:v.Len:v.Len], values[v.Len:]
+	}
+	return vectors
+}
+
 // readVectors decodes all vectors into leased memory.
 func (p *Pager) readVectors(ctx context.Context) error {
-	total := p.model.VectorBytes()
-	if total == 0 {
-		return nil
-	}
-	memory, err := p.mapped(p.leases[0], total)
-	if err != nil {
-		return err
-	}
-	values := mem.AsFloat32s(memory)
-	p.vectors = make([][]float32, len(p.model.Vectors))
 	for i, v := range p.model.Vectors {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		p.vectors[i], values = values[:v.Len:v.Len], values[v.Len:]
 		if err := p.readVector(v, p.vectors[i]); err != nil {
 			return fmt.Errorf("%s: vector %s: %w", p.files[v.File].Name(), v.Name, err)
 		}

@@ -72,7 +72,7 @@ func (pl *placer) resident(embedding bool) *layout.Placement {
 		parts = append(parts, pl.embeddings()...)
 	}
 	p.Units = pl.homes(parts)
-	p.Request = up(min(max(pl.ahead[len(pl.sweep)]/maxReaders, 1<<20), maxPayload), int64(p.Align))
+	p.Request = up(min(max(pl.ahead[len(pl.sweep)]/maxReaders, 1<<20), maxSlot), int64(p.Align))
 	p.Readers = int(min(max(pl.ahead[len(pl.sweep)]/p.Request, 1), maxReaders))
 	p.Sort(pl.r.Model)
 	return p
@@ -132,7 +132,8 @@ func add(u *layout.Unit, part layout.Part) {
 // bytes of mappings.
 func (pl *placer) streamed(extra, pin int64) *layout.Placement {
 	p := pl.base()
-	payload := pl.ring(p, extra)
+	pl.ring(p, extra)
+	payload := p.SlotBytes - 2*int64(p.Align)
 	p.Request = up(payload, int64(p.Align))
 	items := pl.items(p, payload)
 	if pin > 0 {
@@ -143,39 +144,36 @@ func (pl *placer) streamed(extra, pin int64) *layout.Placement {
 	return p
 }
 
-// ring chooses slots and readers and returns the bytes of file that a slot can take.
-func (pl *placer) ring(p *layout.Placement, extra int64) int64 {
+// ring chooses slots and readers: first longer requests, until there is one for each reader.
+func (pl *placer) ring(p *layout.Placement, extra int64) {
 	var row, most int64
 	for _, x := range pl.sweep {
 		row, most = max(row, x.RowBytes()), max(most, x.Bytes())
 	}
-	least := max(row, min(most, minPayload))
-	least, p.SlotBytes = pl.slot(least)
-	p.Slots, p.Readers = minSlots, minSlots
+	slack := 2 * int64(p.Align) // a request starts and ends anywhere
+	p.SlotBytes = pl.pages(max(row+slack, min(most+slack, minSlot)))
+	p.Slots, p.Readers = minSlots, min(minSlots, maxReaders)
 	room := pl.cost(p) + min(extra, maxRing)
-	// Longer requests first, to a quarter of a megabyte times readers; then both.
-	payload := min(max(room/(maxReaders+2), least), max(maxPayload, least))
-	for q := *p; ; payload -= 64 << 10 {
-		if payload <= least {
-			payload, q.SlotBytes = least, p.SlotBytes
-		} else {
-			payload, q.SlotBytes = pl.slot(payload)
-		}
-		q.Slots = int(min(max((room-int64(maxReaders)*(q.LookupBytes+pl.reader()))/q.SlotBytes, minSlots), 4*maxReaders))
+	for size := min(room/minSlots/slotStep*slotStep, maxSlot); size > p.SlotBytes; size -= slotStep {
+		q := *p
+		q.SlotBytes, q.Readers = size, maxReaders
+		q.Slots = int((room - (pl.cost(&q) - int64(q.Slots)*size)) / size)
 		q.Readers = min(q.Slots, maxReaders)
-		if payload == least || pl.cost(&q) <= room {
-			if pl.cost(&q) <= room {
-				*p = q
-			}
-			return payload
+		if q.Slots >= maxReaders || q.Slots >= minSlots && size == maxSlot {
+			*p = q
+			return
 		}
 	}
-}
-
-// slot is the size of a slot for requests of so many bytes, wherever they start.
-func (pl *placer) slot(payload int64) (int64, int64) {
-	payload = up(payload, int64(pl.r.Align))
-	return payload, pl.pages(payload + 2*int64(pl.r.Align))
+	// Not enough for longer requests: more of the short ones.
+	for p.Slots < maxReaders {
+		q := *p
+		q.Slots++
+		q.Readers = q.Slots
+		if pl.cost(&q) > room {
+			return
+		}
+		*p = q
+	}
 }
 
 // reader is what each reader adds to the runtime pool.

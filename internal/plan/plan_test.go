@@ -245,3 +245,56 @@ func TestBadRequests(t *testing.T) {
 		}
 	}
 }
+
+// Small neighbours in the file are read together, although they are not neighbours in the sweep.
+func TestNeighboursAreMerged(t *testing.T) {
+	m := layouttest.SmolLM2.Model()
+	r := requestFor(m, 0)
+	r.Budget = leastOf(t, r) + 48*machine.MiB
+	if err := r.normalize(); err != nil {
+		t.Fatal(err)
+	}
+	s := newPlacer(&r)
+	p := s.streamed(8<<20, 0)
+	merged, parts := 0, 0
+	for _, u := range p.Units {
+		if len(u.Parts) > 1 {
+			merged++
+			parts += len(u.Parts)
+		}
+	}
+	t.Logf("%d slots of %d KiB, %d held; %d units, %d of them merged from %d parts", p.Slots, p.SlotBytes>>10, p.Held(m), len(p.Units), merged, parts)
+	if merged < m.Layers {
+		t.Errorf("%d units are merged", merged)
+	}
+	if err := p.Check(m); err != nil {
+		t.Error(err)
+	}
+}
+
+// Files in any order give rings that cannot deadlock: Check proves it for each plan.
+func TestMergedUnitsFitTheRing(t *testing.T) {
+	merged := 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRequest(t)
+		if err := r.normalize(); err != nil {
+			t.Fatal(err)
+		}
+		p := newPlacer(&r).streamed(int64(rapid.IntRange(0, 16<<20).Draw(t, "extra")), int64(rapid.IntRange(0, 2<<20).Draw(t, "pin")))
+		if err := p.Check(r.Model); err != nil {
+			t.Fatal(err)
+		}
+		if held := p.Held(r.Model); held > max(p.Slots/2, 1) {
+			t.Fatalf("%d of %d slots held", held, p.Slots)
+		}
+		for _, u := range p.Units {
+			if len(u.Parts) > 1 && !u.Pinned {
+				merged++
+			}
+		}
+	})
+	if merged == 0 {
+		t.Error("nothing was merged in any plan")
+	}
+	t.Logf("%d merged units", merged)
+}

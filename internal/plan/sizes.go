@@ -9,16 +9,20 @@ import (
 const (
 	maxAlign = 64 << 10
 
-	minSlots    = 6         // of the smallest ring: one is computed with while the others are read
-	minPayload  = 256 << 10 // a slot of the smallest ring holds so much, or one row if that is larger
-	maxPayload  = 4 << 20   // larger requests gain nothing on the drives that we measured
-	maxReaders  = 12
+	// The smallest ring is one huge page, or slots of one row if that is larger: reading into small
+	// pages reaches half of a fast drive's speed.
+	minSlots   = 8
+	minSlot    = 256 << 10
+	maxSlot    = 4 << 20 // larger requests gain nothing on the drives that we measured
+	slotStep   = 64 << 10
+	maxReaders = 12
+
 	minLookup   = 16 << 10
 	readerStack = 40 << 10 // a thread that blocks in a read: kernel stack, its own, the goroutine's
 
 	maxRing   = 48 << 20 // reaches the drive's speed
-	ringShare = 16       // a ring takes at most this part of what the least leaves
-	rowShare  = 24       // so does the scratch of a longer prefill chunk
+	ringShare = 24       // a ring takes at most this part of what the least leaves
+	rowShare  = 40       // so does the scratch of a longer prefill chunk
 
 	firstRows    = 16      // of the chunk at the least budget,
 	firstScratch = 4 << 20 // or fewer if they need more than this

@@ -9,6 +9,11 @@ import (
 // encoders are indexed by Type, as decoders are. For block types every |x| ≤ maxHalf.
 var encoders = [...]func(dst []byte, src []float32){
 	F32: encodeF32, F16: encodeF16, BF16: encodeBF16,
+	Q1_0: encodeQ1_0, Q2_0: encodeQ2_0,
+	Q2_K: encodeQ2_K, Q3_K: encodeQ3_K, Q4_K: encodeQ4_K, Q5_K: encodeQ5_K, Q6_K: encodeQ6_K,
+	IQ2XXS: encodeIQ2XXS, IQ2XS: encodeIQ2XS, IQ2S: encodeIQ2S, IQ3XXS: encodeIQ3XXS, IQ3S: encodeIQ3S,
+	IQ1S: encodeIQ1S, IQ1M: encodeIQ1M, IQ4NL: encodeIQ4NL, IQ4XS: encodeIQ4XS,
+	TQ1_0: encodeTQ1_0, TQ2_0: encodeTQ2_0, MXFP4: encodeMXFP4, NVFP4: encodeNVFP4,
 	Q4_0: encodeQ4_0, Q4_1: encodeQ4_1, Q5_0: encodeQ5_0, Q5_1: encodeQ5_1, Q8_0: encodeQ8_0,
 }
 

@@ -81,7 +81,7 @@ func encodeQ8_0(dst []byte, src []float32) {
 		inv := inverse(d)
 		putHalf(b[:], d)
 		for i, v := range x {
-			b[2+i] = byte(int8(round(v * inv)))
+			b[2+i] = byte(int8(round(float32(v * inv))))
 		}
 	}
 }

@@ -79,21 +79,3 @@ func TestUnits(t *testing.T) {
 		}
 	}
 }
-
-func TestRoofline(t *testing.T) {
-	limits := Limits{DriveBytesPerSecond: 1e9, MemoryBytesPerSecond: 10e9, OperationsPerSecond: 100e9}
-	for name, c := range map[string]struct {
-		work Work
-		read int64
-		want Roofline
-	}{
-		"drive": {Work{ReadBytes: 2e9, ActiveBytes: 5e9, Operations: 1e9, TakenSeconds: 4}, 25e8,
-			Roofline{"drive", 0.5, 0.625, 0.8}},
-		"memory":  {Work{ActiveBytes: 5e9, Operations: 1e9, TakenSeconds: 1}, 0, Roofline{"memory", 0.5, 0.5, 1}},
-		"compute": {Work{ActiveBytes: 5e8, Operations: 50e9, TakenSeconds: 1}, 0, Roofline{"compute", 0.5, 0.5, 1}},
-	} {
-		if got := NewRoofline(c.work, limits, c.read); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
-	}
-}

@@ -36,10 +36,7 @@ type config struct {
 func (s *Shape) config(dtype string) config {
 	v := vocab{s.Vocab}
 	return config{
-		Architectures: []string{map[string]string{
-			"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
-		}[s.Family]},
-		ModelType: s.Family, VocabSize: s.Vocab, HiddenSize: s.Hidden, IntermediateSize: s.FFN,
+		Architectures: []string{s.class}, ModelType: s.family, VocabSize: s.Vocab, HiddenSize: s.Hidden, IntermediateSize: s.FFN,
 		Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, HiddenAct: "silu",
 		Context: s.Context, Eps: s.Eps, RopeTheta: s.RopeBase, Tied: s.Tied, DType: dtype,
 		BOS: v.endOfText(), EOS: v.endOfTurn(),
@@ -103,19 +100,9 @@ func (s *Shape) writeTexts(dir, dtype string) error {
 	return err
 }
 
-// The splitting rules of Llama 3 and Qwen 2; they differ in how many digits stay together.
-const (
-	splitLlama = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	splitQwen  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-)
-
 // writeTokenizer streams tokenizer.json.
 func (s *Shape) writeTokenizer(w io.Writer) error {
 	v := vocab{s.Vocab}
-	split, ignoreMerges := splitQwen, false
-	if s.Family == "llama" {
-		split, ignoreMerges = splitLlama, true
-	}
 	p := &printer{w: w}
 	p.printf(`{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [`)
 	for i, text := range specials {
@@ -124,10 +111,10 @@ func (s *Shape) writeTokenizer(w io.Writer) error {
 	}
 	p.printf("],\n"+`"normalizer": null, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [`+
 		`{"type": "Split", "pattern": {"Regex": %s}, "behavior": "Isolated", "invert": false}, `+
-		`{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}]},`+"\n", quote(split))
+		`{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false}]},`+"\n", quote(s.split))
 	p.printf(`"post_processor": null, "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},` + "\n")
 	p.printf(`"model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, `+
-		`"end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": %v, "vocab": {`+"\n", ignoreMerges)
+		`"end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": %v, "vocab": {`+"\n", s.ignoreMerges)
 	for id, t := range v.tokens() {
 		if id < v.endOfText() {
 			p.printf("%s%s: %d", comma(id), quote(string(t.text)), id)

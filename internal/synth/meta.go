@@ -15,10 +15,10 @@ type entry struct {
 
 // metadata is what llama.cpp wants to know about a model.
 func metadata(s *Shape, m mix) []entry {
-	key := func(name string) string { return s.Family + "." + name }
+	key := func(name string) string { return s.family + "." + name }
 	v := vocab{s.Vocab}
 	all := []entry{
-		{"general.architecture", s.Family},
+		{"general.architecture", s.family},
 		{"general.type", "model"},
 		{"general.name", s.Name + "-synthetic"},
 		{"general.description", "random weights in a published shape, for measurements"},
@@ -40,15 +40,7 @@ func metadata(s *Shape, m mix) []entry {
 		{key("rope.dimension_count"), uint32(s.HeadDim)},
 		{key("vocab_size"), uint32(s.Vocab)},
 	}
-	return append(all, v.metadata(s.preTokenizer())...)
-}
-
-// preTokenizer is llama.cpp's name of the rule that splits text before merging.
-func (s *Shape) preTokenizer() string {
-	if s.Family == "llama" {
-		return "llama-bpe"
-	}
-	return "qwen2"
+	return append(all, v.metadata(s.pre)...)
 }
 
 // Token types of GGUF.

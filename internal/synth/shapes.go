@@ -8,8 +8,8 @@ import (
 
 // Shape is the geometry of a published model.
 type Shape struct {
-	Name    string
-	Family  string // as in config.json's model_type and in general.architecture: llama, qwen2, qwen3
+	Name string
+	*style
 	Layers  int
 	Hidden  int
 	Heads   int
@@ -24,27 +24,43 @@ type Shape struct {
 	Tied     bool // the output projection is the embedding
 }
 
-// qkNorm and qkvBias tell what the families' layers have besides llama's.
-func (s *Shape) qkNorm() bool  { return s.Family == "qwen3" }
-func (s *Shape) qkvBias() bool { return s.Family == "qwen2" }
+// A style is what the shapes of one family share.
+type style struct {
+	family       string // config.json's model_type, general.architecture
+	class        string // config.json's architectures
+	qkNorm       bool   // a norm of each query and key head
+	qkvBias      bool
+	permuted     bool   // GGUF files hold query and key rows in the order of interleaved rotation
+	pre          string // GGUF's name of the rule that splits text before merging
+	split        string // the same as a pattern
+	ignoreMerges bool   // words that are tokens are not merged
+}
 
-// permuted reports whether GGUF files of the family hold query and key rows in the order of
-// interleaved rotation.
-func (s *Shape) permuted() bool { return s.Family == "llama" }
+// The splitting rules of Llama 3 and Qwen 2; they differ in how many digits stay together.
+const (
+	splitLlama = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	splitQwen  = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+)
 
-// name, family, layers, hidden, heads, kv heads, head size, ffn, vocabulary, context, rope base, eps, tied
+var (
+	llama = &style{family: "llama", class: "LlamaForCausalLM", permuted: true, pre: "llama-bpe", split: splitLlama, ignoreMerges: true}
+	qwen2 = &style{family: "qwen2", class: "Qwen2ForCausalLM", qkvBias: true, pre: "qwen2", split: splitQwen}
+	qwen3 = &style{family: "qwen3", class: "Qwen3ForCausalLM", qkNorm: true, pre: "qwen2", split: splitQwen}
+)
+
+// name, style, layers, hidden, heads, kv heads, head size, ffn, vocabulary, context, rope base, eps, tied
 var shapes = []Shape{
-	{"smollm2-135m", "llama", 30, 576, 9, 3, 64, 1536, 49152, 8192, 1e5, 1e-5, true},
-	{"tinyllama-1.1b", "llama", 22, 2048, 32, 4, 64, 5632, 32000, 2048, 1e4, 1e-5, false},
-	{"llama-7b", "llama", 32, 4096, 32, 32, 128, 11008, 32000, 4096, 1e4, 1e-5, false},
-	{"llama-13b", "llama", 40, 5120, 40, 40, 128, 13824, 32000, 4096, 1e4, 1e-5, false},
-	{"llama3-8b", "llama", 32, 4096, 32, 8, 128, 14336, 128256, 8192, 5e5, 1e-5, false},
-	{"llama3.2-1b", "llama", 16, 2048, 32, 8, 64, 8192, 128256, 8192, 5e5, 1e-5, true},
-	{"qwen2.5-0.5b", "qwen2", 24, 896, 14, 2, 64, 4864, 151936, 32768, 1e6, 1e-6, true},
-	{"qwen2.5-7b", "qwen2", 28, 3584, 28, 4, 128, 18944, 152064, 32768, 1e6, 1e-6, false},
-	{"qwen3-0.6b", "qwen3", 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, true},
-	{"qwen3-4b", "qwen3", 36, 2560, 32, 8, 128, 9728, 151936, 40960, 1e6, 1e-6, true},
-	{"qwen3-8b", "qwen3", 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1e6, 1e-6, false},
+	{"smollm2-135m", llama, 30, 576, 9, 3, 64, 1536, 49152, 8192, 1e5, 1e-5, true},
+	{"tinyllama-1.1b", llama, 22, 2048, 32, 4, 64, 5632, 32000, 2048, 1e4, 1e-5, false},
+	{"llama-7b", llama, 32, 4096, 32, 32, 128, 11008, 32000, 4096, 1e4, 1e-5, false},
+	{"llama-13b", llama, 40, 5120, 40, 40, 128, 13824, 32000, 4096, 1e4, 1e-5, false},
+	{"llama3-8b", llama, 32, 4096, 32, 8, 128, 14336, 128256, 8192, 5e5, 1e-5, false},
+	{"llama3.2-1b", llama, 16, 2048, 32, 8, 64, 8192, 128256, 8192, 5e5, 1e-5, true},
+	{"qwen2.5-0.5b", qwen2, 24, 896, 14, 2, 64, 4864, 151936, 32768, 1e6, 1e-6, true},
+	{"qwen2.5-7b", qwen2, 28, 3584, 28, 4, 128, 18944, 152064, 32768, 1e6, 1e-6, false},
+	{"qwen3-0.6b", qwen3, 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, true},
+	{"qwen3-4b", qwen3, 36, 2560, 32, 8, 128, 9728, 151936, 40960, 1e6, 1e-6, true},
+	{"qwen3-8b", qwen3, 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1e6, 1e-6, false},
 }
 
 // Shapes returns the known shapes, from small to large within a family.

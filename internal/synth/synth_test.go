@@ -19,9 +19,9 @@ import (
 )
 
 // tiny is small enough to write many times.
-func tiny(family string, tied bool) Shape {
+func tiny(family *style, tied bool) Shape {
 	return Shape{
-		Name: "tiny", Family: family, Layers: 2, Hidden: 256, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512,
+		Name: "tiny", style: family, Layers: 2, Hidden: 256, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512,
 		Vocab: 400, Context: 64, RopeBase: 1e4, Eps: 1e-5, Tied: tied,
 	}
 }
@@ -52,23 +52,24 @@ func digest(t *testing.T, path string) string {
 func TestSameBytes(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
-		family, typ, want string
-		tied              bool
+		family    *style
+		typ, want string
+		tied      bool
 	}{
-		{"llama", "f16", "0c63e699cc3efbf3", false},
-		{"qwen3", "q8_0", "026db11a986f219d", true},
-		{"qwen2", "q4_0", "472f1fe374ad984a", false},
+		{llama, "f16", "0c63e699cc3efbf3", false},
+		{qwen3, "q8_0", "026db11a986f219d", true},
+		{qwen2, "q4_0", "472f1fe374ad984a", false},
 	} {
-		name := filepath.Join(dir, c.family+".gguf")
+		name := filepath.Join(dir, c.family.family+".gguf")
 		for _, workers := range []int{1, 5} {
 			write(t, tiny(c.family, c.tied), Options{Type: c.typ, Path: name, Workers: workers, Force: true})
 			if got := digest(t, name); got != c.want {
-				t.Errorf("%s %s with %d workers: sha256 %s, want %s", c.family, c.typ, workers, got, c.want)
+				t.Errorf("%s %s with %d workers: sha256 %s, want %s", c.family.family, c.typ, workers, got, c.want)
 			}
 		}
 	}
 	name := filepath.Join(dir, "other.gguf")
-	write(t, tiny("llama", false), Options{Type: "f16", Path: name, Seed: 1})
+	write(t, tiny(llama, false), Options{Type: "f16", Path: name, Seed: 1})
 	if digest(t, name) == digest(t, filepath.Join(dir, "llama.gguf")) {
 		t.Error("another seed gives the same bytes")
 	}
@@ -113,8 +114,8 @@ func rows(t *testing.T, c *checkpoint.Catalog, name string) [][]float32 {
 // the query and key rows, as llama.cpp's converter writes them.
 func TestFormatsHoldTheSameModel(t *testing.T) {
 	dir := t.TempDir()
-	for _, family := range []string{"llama", "qwen2", "qwen3"} {
-		s := tiny(family, false)
+	for _, style := range []*style{llama, qwen2, qwen3} {
+		family, s := style.family, tiny(style, false)
 		file := write(t, s, Options{Type: "f16", Path: filepath.Join(dir, family+".gguf")})
 		folder := write(t, s, Options{Type: "f16", Path: filepath.Join(dir, family) + "/"})
 		if file.Parameters != folder.Parameters || file.Tensors != folder.Tensors {
@@ -131,7 +132,7 @@ func TestFormatsHoldTheSameModel(t *testing.T) {
 			}
 			for r := range a {
 				from := r
-				if family == "llama" && (x.role == attnQ || x.role == attnK) {
+				if style.permuted && (x.role == attnQ || x.role == attnK) {
 					// reshape(heads, 2, dim/2).swapaxes(1, 2) of the converter
 					head, in := r/s.HeadDim, r%s.HeadDim
 					from = head*s.HeadDim + in%2*s.HeadDim/2 + in/2
@@ -230,7 +231,7 @@ func TestVocabulary(t *testing.T) {
 
 func TestTokenizerJSON(t *testing.T) {
 	dir := t.TempDir()
-	s := tiny("llama", false)
+	s := tiny(llama, false)
 	if err := s.writeTexts(dir, "float16"); err != nil {
 		t.Fatal(err)
 	}
@@ -290,7 +291,7 @@ func TestTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := tiny("llama", c.tied)
+		s := tiny(llama, c.tied)
 		s.Hidden = c.cols
 		list := s.tensors()
 		if err := m.assign(&s, list, true); err != nil {
@@ -336,7 +337,7 @@ func TestCancel(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{filepath.Join(dir, "x.gguf"), filepath.Join(dir, "x.safetensors")} {
 		ctx, cancel := context.WithCancel(t.Context())
-		p, err := newPlan(tiny("llama", false), Options{Type: "f32", Path: path, Workers: 3, Progress: func(done, total int64) {
+		p, err := newPlan(tiny(llama, false), Options{Type: "f32", Path: path, Workers: 3, Progress: func(done, total int64) {
 			if done > total/3 {
 				cancel()
 			}
@@ -357,7 +358,7 @@ func TestCancel(t *testing.T) {
 func TestForceReplacesAFolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.safetensors")
 	for _, typ := range []string{"f32", "bf16"} {
-		write(t, tiny("qwen3", true), Options{Type: typ, Path: path, Force: true})
+		write(t, tiny(qwen3, true), Options{Type: typ, Path: path, Force: true})
 	}
 	if got := open(t, path).Tensors[0].DType; got != "BF16" {
 		t.Errorf("dtype %s, want BF16", got)
@@ -371,7 +372,7 @@ func TestForceReplacesAFolder(t *testing.T) {
 // Progress ends at the total, and the total is the size of the weights.
 func TestProgress(t *testing.T) {
 	var last, total int64
-	r := write(t, tiny("llama", true), Options{
+	r := write(t, tiny(llama, true), Options{
 		Type: "q8_0", Path: filepath.Join(t.TempDir(), "x.gguf"),
 		Progress: func(d, n int64) { last, total = d, n },
 	})

@@ -72,12 +72,12 @@ func (s *Shape) tensors() []tensor {
 		add("attn_q.weight", "self_attn.q_proj.weight", attnQ, q, s.Hidden)
 		add("attn_k.weight", "self_attn.k_proj.weight", attnK, kv, s.Hidden)
 		add("attn_v.weight", "self_attn.v_proj.weight", attnV, kv, s.Hidden)
-		if s.qkvBias() {
+		if s.qkvBias {
 			add("attn_q.bias", "self_attn.q_proj.bias", bias, 1, q)
 			add("attn_k.bias", "self_attn.k_proj.bias", bias, 1, kv)
 			add("attn_v.bias", "self_attn.v_proj.bias", bias, 1, kv)
 		}
-		if s.qkNorm() {
+		if s.qkNorm {
 			add("attn_q_norm.weight", "self_attn.q_norm.weight", norm, 1, s.HeadDim)
 			add("attn_k_norm.weight", "self_attn.k_norm.weight", norm, 1, s.HeadDim)
 		}
@@ -96,7 +96,7 @@ func (s *Shape) tensors() []tensor {
 
 // permute marks the tensors whose rows GGUF files of this family hold in another order.
 func (s *Shape) permute(list []tensor) {
-	if !s.permuted() {
+	if !s.permuted {
 		return
 	}
 	for i := range list {

@@ -31,18 +31,11 @@ func addMerge(v *vocab, m *merges, left, right []byte) error {
 	return m.add(l, r, both)
 }
 
-// cutMerge takes a byte-level merge "a b" apart into the bytes of its parts, in the given buffers.
-func cutMerge(both, left, right []byte) ([]byte, []byte, error) {
+// cutMerge takes a merge "a b" apart. Tokens have no spaces: they write another character for them.
+func cutMerge(both []byte) (left, right []byte, err error) {
 	at := bytes.IndexByte(both, ' ')
 	if at < 0 || bytes.IndexByte(both[at+1:], ' ') >= 0 {
-		return left, right, formatError("merge %q is not two tokens with a space between", both)
+		return nil, nil, formatError("merge %q is not two tokens with a space between", both)
 	}
-	var ok bool
-	if left, ok = unmapBytes(left[:0], both[:at]); !ok {
-		left = append(left, both[:at]...)
-	}
-	if right, ok = unmapBytes(right[:0], both[at+1:]); !ok {
-		right = append(right, both[at+1:]...)
-	}
-	return left, right, nil
+	return both[:at], both[at+1:], nil
 }

@@ -40,3 +40,12 @@ func unmapBytes(dst, token []byte) ([]byte, bool) {
 	}
 	return dst, true
 }
+
+// unmapped appends what a byte-level token stands for: bytes, or its own text.
+func unmapped(dst, token []byte) []byte {
+	out, ok := unmapBytes(dst, token)
+	if !ok {
+		return append(dst, token...)
+	}
+	return out
+}

@@ -38,22 +38,21 @@ func loadGGUF(meta checkpoint.Meta, alloc Alloc) (*Tokenizer, error) {
 	if !ok {
 		return nil, formatError("the file has no %s", keyModel)
 	}
-	if kind != "gpt2" {
-		return nil, unsupported("model", kind)
+	l := &ggufLoader{meta: meta, alloc: alloc, t: &Tokenizer{bos: -1, eot: -1}}
+	addBOS := true
+	var err error
+	switch kind {
+	case "gpt2":
+		addBOS, err = l.byteLevel()
+	case "llama":
+		err = l.sentencePiece()
+	default:
+		err = unsupported("model", kind)
 	}
-	name, _ := meta.String(keyPre)
-	how, ok := preFor(name)
-	if !ok {
-		return nil, unsupported("pre-tokenizer", name)
-	}
-	l := &ggufLoader{meta: meta, alloc: alloc, t: &Tokenizer{bos: -1, eot: -1, decoder: byteLevel{}}}
-	if err := l.stages(how); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if err := l.tables(how); err != nil {
-		return nil, err
-	}
-	return l.t, l.ends(how)
+	return l.t, l.ends(addBOS)
 }
 
 type ggufLoader struct {
@@ -63,21 +62,48 @@ type ggufLoader struct {
 	added []added
 }
 
-func (l *ggufLoader) stages(how pre) error {
+// byteLevel reads a vocabulary of byte-level BPE (tokenizer.ggml.model = gpt2). It reports whether a BOS is
+// added if the file does not say.
+func (l *ggufLoader) byteLevel() (addBOS bool, err error) {
+	name, _ := l.meta.String(keyPre)
+	how, ok := preFor(name)
+	if !ok {
+		return false, unsupported("pre-tokenizer", name)
+	}
 	var stages splitters
 	for _, pattern := range how.patterns {
 		stage, err := splitterFor(pattern)
 		if err != nil {
-			return err
+			return false, err
 		}
 		stages = append(stages, stage)
 	}
-	l.t.splitter = stages
-	return nil
+	l.t.splitter, l.t.decoder = stages, byteLevel{}
+	var bytes []byte
+	if err := l.vocabulary(func(_ uint32, token []byte) ([]byte, byte, bool) {
+		var plain bool
+		if bytes, plain = unmapBytes(bytes[:0], token); plain {
+			return bytes, 0, true
+		}
+		return token, 0, false
+	}); err != nil {
+		return false, err
+	}
+	table, err := l.readMerges()
+	if err != nil {
+		return false, err
+	}
+	l.t.model = newBPE(l.t.vocab, table, how.ignoreMerges)
+	l.t.rawAdded = newMatcher(l.added, func(added) bool { return true })
+	return how.addBOS, nil
 }
 
-// tables reads the vocabulary, twice because its size is not known before, and the merges.
-func (l *ggufLoader) tables(how pre) error {
+// meaning says what bytes an ordinary token stands for, its flags, and whether text can become it. At that
+// time the token's flags are its GGUF type.
+type meaning func(id uint32, token []byte) (bytes []byte, flags byte, findable bool)
+
+// vocabulary reads the tokens, twice because their size is not known before.
+func (l *ggufLoader) vocabulary(of meaning) error {
 	count, bytes := 0, int64(0)
 	for token, err := range l.meta.Strings(keyTokens) {
 		if err != nil {
@@ -96,16 +122,7 @@ func (l *ggufLoader) tables(how pre) error {
 	if err := l.readTypes(count); err != nil {
 		return err
 	}
-	if err := l.readTokens(); err != nil {
-		return err
-	}
-	table, err := l.readMerges()
-	if err != nil {
-		return err
-	}
-	l.t.model = newBPE(l.t.vocab, table, how.ignoreMerges)
-	l.t.rawAdded = newMatcher(l.added, func(added) bool { return true })
-	return nil
+	return l.readTokens(of)
 }
 
 // readTypes puts each token's type into its flags; readTokens makes flags of them.
@@ -128,10 +145,9 @@ func (l *ggufLoader) readTypes(count int) error {
 	return nil
 }
 
-func (l *ggufLoader) readTokens() error {
+func (l *ggufLoader) readTokens(of meaning) error {
 	v := l.t.vocab
 	id := uint32(0)
-	var bytes []byte
 	for token, err := range l.meta.Strings(keyTokens) {
 		if err != nil {
 			return err
@@ -139,10 +155,8 @@ func (l *ggufLoader) readTokens() error {
 		if int(id) >= v.count() {
 			return formatError("the vocabulary changed while it was read")
 		}
-		kind := v.flags[id]
-		v.flags[id] = 0
-		flags, plain := byte(0), false
-		switch kind {
+		flags, findable := byte(0), false
+		switch v.flags[id] {
 		case typeControl, typeUnknown:
 			flags = flagAdded | flagSpecial
 		case typeUserDefined:
@@ -150,15 +164,13 @@ func (l *ggufLoader) readTokens() error {
 		case typeUnused:
 			flags, token = flagHidden, nil
 		default:
-			bytes, plain = unmapBytes(bytes[:0], token)
-			if plain {
-				token = bytes
-			}
+			token, flags, findable = of(id, token)
 		}
+		v.flags[id] = 0
 		if err := v.set(id, token, flags); err != nil {
 			return err
 		}
-		if plain {
+		if findable {
 			v.put(id)
 		}
 		if flags&flagAdded != 0 {
@@ -183,9 +195,11 @@ func (l *ggufLoader) readMerges() (*merges, error) {
 		if err != nil {
 			return nil, err
 		}
-		if left, right, err = cutMerge(both, left, right); err != nil {
+		first, second, err := cutMerge(both)
+		if err != nil {
 			return nil, err
 		}
+		left, right = unmapped(left[:0], first), unmapped(right[:0], second)
 		if err := addMerge(l.t.vocab, table, left, right); err != nil {
 			return nil, err
 		}
@@ -194,7 +208,7 @@ func (l *ggufLoader) readMerges() (*merges, error) {
 }
 
 // ends reads the special ids.
-func (l *ggufLoader) ends(how pre) error {
+func (l *ggufLoader) ends(addBOS bool) error {
 	t := l.t
 	var eos int32
 	for _, field := range []struct {
@@ -217,7 +231,7 @@ func (l *ggufLoader) ends(how pre) error {
 		t.addEOS(int32(id))
 	}
 	add, ok := l.meta.Bool(keyAddBOS)
-	if (add || !ok && how.addBOS) && t.bos >= 0 {
+	if (add || !ok && addBOS) && t.bos >= 0 {
 		t.prefix = []int32{t.bos}
 	}
 	if add, _ := l.meta.Bool(keyAddEOS); add && eos >= 0 {

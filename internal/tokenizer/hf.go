@@ -24,6 +24,9 @@ type section struct {
 	Invert           bool   `json:"invert"`
 	AddPrefixSpace   *bool  `json:"add_prefix_space"`
 	UseRegex         *bool  `json:"use_regex"`
+	Split            *bool  `json:"split"`
+	Replacement      string `json:"replacement"`
+	PrependScheme    string `json:"prepend_scheme"`
 	IndividualDigits bool   `json:"individual_digits"`
 	Prepend          string `json:"prepend"`
 	Content          string `json:"content"`
@@ -142,6 +145,8 @@ type hfLoader struct {
 	merge *merges
 	bytes []byte // scratch: a token's bytes
 	left  []byte // scratch: the left part of a merge
+	raw   bool   // not byte-level: tokens are text
+	chars *charBPE
 }
 
 func (l *hfLoader) pass(member func(s *jsonScanner, key []byte) error) error {
@@ -316,7 +321,16 @@ func (l *hfLoader) tables(t *Tokenizer) error {
 		return err
 	}
 	t.vocab = l.vocab
-	t.model = newBPE(l.vocab, l.merge, m.ignoreMerges)
+	if !l.raw {
+		t.model = newBPE(l.vocab, l.merge, m.ignoreMerges)
+		return nil
+	}
+	l.chars.vocab, l.chars.merges = l.vocab, l.merge
+	l.chars.fuseUnk, l.chars.ignoreMerges = m.fuseUnk, m.ignoreMerges
+	if id, ok := l.vocab.find(m.unk); ok && m.unk != "" {
+		l.chars.bytes.unk = id
+	}
+	t.model = l.chars
 	return nil
 }
 
@@ -342,7 +356,14 @@ func (l *hfLoader) readVocab(s *jsonScanner) error {
 		if err != nil {
 			return err
 		}
-		if err := l.vocab.set(id, token, 0); err != nil {
+		flags := byte(0)
+		if l.raw && l.file.model.byteFallback {
+			if b, is := parseByteToken(token); is {
+				token, flags, ok = append(token[:0], b), flagByte, false
+				l.chars.bytes.ids[b] = id
+			}
+		}
+		if err := l.vocab.set(id, token, flags); err != nil {
 			return err
 		}
 		if ok {
@@ -355,10 +376,10 @@ func (l *hfLoader) readVocab(s *jsonScanner) error {
 // unmap returns a copy of what a token stands for; it is false if no text can become this token.
 func (l *hfLoader) unmap(token []byte) ([]byte, bool) {
 	var ok bool
-	if l.bytes, ok = unmapBytes(l.bytes[:0], token); !ok {
-		l.bytes = append(l.bytes, token...)
+	if l.bytes, ok = unmapBytes(l.bytes[:0], token); !ok || l.raw {
+		l.bytes = append(l.bytes[:0], token...)
 	}
-	return l.bytes, ok
+	return l.bytes, ok || l.raw
 }
 
 // addAdded gives added tokens their text and marks; many of them are in the vocabulary already.
@@ -424,7 +445,14 @@ func (l *hfLoader) mergeParts(s *jsonScanner) (left, right []byte, err error) {
 	return l.left, right, err
 }
 
+// splitMerge takes "a b" apart.
 func (l *hfLoader) splitMerge(both []byte) (left, right []byte, err error) {
-	l.left, l.bytes, err = cutMerge(both, l.left, l.bytes)
-	return l.left, l.bytes, err
+	first, second, err := cutMerge(both)
+	if err != nil {
+		return nil, nil, err
+	}
+	token, _ := l.unmap(first)
+	l.left = append(l.left[:0], token...)
+	right, _ = l.unmap(second)
+	return l.left, right, nil
 }

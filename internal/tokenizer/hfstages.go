@@ -1,6 +1,10 @@
 package tokenizer
 
-import "golang.org/x/text/unicode/norm"
+import (
+	"cmp"
+
+	"golang.org/x/text/unicode/norm"
+)
 
 // stages makes the normalizer, the pre-tokenizer and the decoder of tokenizer.json.
 func (l *hfLoader) stages(t *Tokenizer) error {
@@ -13,10 +17,13 @@ func (l *hfLoader) stages(t *Tokenizer) error {
 	if err := p.add(f.preTokenizer); err != nil {
 		return err
 	}
-	if !p.byteLevel {
-		return unsupported("model", "BPE that is not byte-level")
+	if t.splitter = p.stages; len(p.stages) == 0 {
+		t.splitter = whole{}
 	}
-	t.splitter = p.stages
+	t.first = p.first
+	if l.raw = !p.byteLevel; l.raw {
+		l.chars = &charBPE{bytes: newByteTokens()}
+	}
 	return l.makeDecoder(t, f.decoder)
 }
 
@@ -66,7 +73,8 @@ func makeNormalizers(list []section) (normalizer, error) {
 // preTokenizer collects the stages of a pre-tokenizer.
 type preTokenizer struct {
 	stages    splitters
-	byteLevel bool // the bytes of the pieces are the model's symbols
+	byteLevel bool   // the bytes of the pieces are the model's symbols
+	first     string // put before the text
 }
 
 func (p *preTokenizer) add(s section) error {
@@ -103,6 +111,8 @@ func (p *preTokenizer) add(s section) error {
 		p.stages = append(p.stages, separate{finder: scan{punctuation{}}, behaviour: b})
 	case "Split":
 		return p.addSplit(s)
+	case "Metaspace":
+		return p.addMetaspace(s)
 	default:
 		return unsupported("pre-tokenizer", s.Type)
 	}
@@ -135,15 +145,64 @@ func (p *preTokenizer) addSplit(s section) error {
 	return nil
 }
 
-// makeDecoder accepts the byte-level decoder.
+// addMetaspace adds SentencePiece's treatment of spaces: a mark stands for them, and one is put before the
+// text ("first") or before every part of it between added tokens ("always").
+func (p *preTokenizer) addMetaspace(s section) error {
+	mark := s.Replacement
+	if mark == "" {
+		mark = spaceMark
+	}
+	scheme := s.PrependScheme
+	if scheme == "" {
+		if scheme = "always"; s.AddPrefixSpace != nil && !*s.AddPrefixSpace {
+			scheme = "never"
+		}
+	}
+	switch scheme {
+	case "always":
+		p.stages = append(p.stages, metaspace{mark, true})
+	case "first":
+		p.first = mark
+		p.stages = append(p.stages, metaspace{mark, false})
+	case "never":
+		p.stages = append(p.stages, metaspace{mark, false})
+	default:
+		return unsupported("pre-tokenizer", "Metaspace with prepend_scheme "+scheme)
+	}
+	if s.Split == nil || *s.Split {
+		p.stages = append(p.stages, separate{finder: literal{mark}, behaviour: mergedWithNext})
+	}
+	return nil
+}
+
+// makeDecoder makes the byte-level decoder, or that of byte fallback.
 func (l *hfLoader) makeDecoder(t *Tokenizer, s section) error {
-	if s.Type == "Sequence" && len(s.Decoders) == 1 {
-		s = s.Decoders[0]
+	parts := []section{s}
+	if s.Type == "Sequence" {
+		parts = s.Decoders
 	}
-	if s.Type != "ByteLevel" {
-		return unsupported("decoder", s.Type)
+	if !l.raw {
+		if len(parts) != 1 || parts[0].Type != "ByteLevel" {
+			return unsupported("decoder", s.Type)
+		}
+		t.decoder = byteLevel{}
+		return nil
 	}
-	t.decoder = byteLevel{}
+	var d spaced
+	for _, part := range parts {
+		switch {
+		case part.Type == "Replace" && part.Pattern != nil && part.Pattern.String != nil && part.Content == " ":
+			d.mark = []byte(*part.Pattern.String)
+		case part.Type == "ByteFallback", part.Type == "Fuse":
+		case part.Type == "Strip" && part.Content == " " && part.Start == 1 && part.Stop == 0:
+			d.dropPrefix = true
+		case part.Type == "Metaspace":
+			d = spaced{[]byte(cmp.Or(part.Replacement, spaceMark)), part.PrependScheme != "never" && (part.AddPrefixSpace == nil || *part.AddPrefixSpace)}
+		default:
+			return unsupported("decoder", part.Type)
+		}
+	}
+	t.decoder = d
 	return nil
 }
 

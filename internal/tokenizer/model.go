@@ -1,5 +1,7 @@
 package tokenizer
 
+import "slices"
+
 // A model turns one piece of text, as the pre-tokenizer cut it, into ids.
 type model interface {
 	encode(dst []int32, piece string, s *scratch) []int32
@@ -8,6 +10,7 @@ type model interface {
 // scratch is what an encoding needs while it runs. It is reused.
 type scratch struct {
 	symbols []symbol
+	spans   []span
 	heap    []uint64
 	ids     []uint32
 	ranks   []uint32
@@ -96,7 +99,7 @@ const gone = ^uint32(0) // the id of a symbol that was joined to its left neighb
 // mergeLarge uses a heap of (rank, position): O(n log n). Entries whose pair has changed since are
 // told by their rank and skipped. It needs 24 bytes of scratch for each byte of the piece.
 func mergeLarge(dst []int32, s *scratch, table *merges) []int32 {
-	s.symbols, s.heap = s.symbols[:0], s.heap[:0]
+	s.symbols, s.heap = slices.Grow(s.symbols[:0], len(s.ids)), slices.Grow(s.heap[:0], len(s.ids))
 	for i, id := range s.ids {
 		s.symbols = append(s.symbols, symbol{id, int32(i - 1), int32(i + 1)})
 		if i > 0 {

@@ -88,6 +88,9 @@ func splitterFor(pattern string) (splitter, error) {
 // patternTimeout bounds the time of a pattern from a file, which may be made to backtrack for ever.
 const patternTimeout = 5 * time.Second
 
+// maxBacktracking bounds the memory of a pattern from a file: places to go back to, of 8 bytes.
+const maxBacktracking = 1 << 20
+
 // maxPattern bounds the length of a pattern from a file; the longest published one has about 600 bytes.
 const maxPattern = 16 << 10
 
@@ -98,7 +101,7 @@ func compile(pattern string) (finder, error) {
 	if len(pattern) > maxPattern {
 		return nil, formatError("a pre-tokenizer's pattern has %d bytes; at most %d are possible", len(pattern), maxPattern)
 	}
-	re, err := regexp2.Compile(pattern)
+	re, err := regexp2.Compile(pattern, regexp2.OptionMaxBacktrackingStackSize(maxBacktracking))
 	if err != nil {
 		return nil, &UnsupportedError{Part: "pre-tokenizer", Kind: pattern}
 	}
@@ -128,9 +131,12 @@ func (p backtracking) find(text string, span func(int, int, bool)) error {
 		slow = time.Now().After(deadline)
 		return !slow
 	})
-	if err == nil && !slow {
-		span(offset, len(text), false)
-		return nil
+	if slow {
+		err = fmt.Errorf("it took more than %v", patternTimeout)
 	}
-	return fmt.Errorf("the tokenizer's pre-tokenizer pattern took more than %v on %d bytes of text; try shorter text", patternTimeout, len(text))
+	if err != nil {
+		return fmt.Errorf("the tokenizer's pre-tokenizer pattern failed on %d bytes of text (shorter text may work): %w", len(text), err)
+	}
+	span(offset, len(text), false)
+	return nil
 }

@@ -197,3 +197,17 @@ func (prefixSpace) split(text string, emit func(string) error) error {
 	}
 	return emit(text)
 }
+
+// metaspace puts a mark in the place of spaces, and before the text if it does not begin with one.
+type metaspace struct {
+	mark    string
+	prepend bool
+}
+
+func (m metaspace) split(text string, emit func(string) error) error {
+	text = strings.ReplaceAll(text, " ", m.mark)
+	if m.prepend && !strings.HasPrefix(text, m.mark) {
+		text = m.mark + text
+	}
+	return whole{}.split(text, emit)
+}

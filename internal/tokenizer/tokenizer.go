@@ -1,5 +1,5 @@
-// Package tokenizer turns text into ids and back: byte-level BPE from Hugging Face's tokenizer.json or
-// from a GGUF file's metadata.
+// Package tokenizer turns text into ids and back: byte-level BPE and BPE with byte fallback, from Hugging
+// Face's tokenizer.json or from a GGUF file's metadata.
 //
 // Every stage is an interface with one file: normalizer, splitter (pre-tokenizer), model, decoder; the
 // post-processor is two lists of ids. Vocabulary and merges are flat arrays that may live outside the
@@ -8,6 +8,7 @@ package tokenizer
 
 import (
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -18,6 +19,7 @@ type Tokenizer struct {
 	splitter   splitter
 	model      model
 	decoder    decoder
+	first      string   // put before a text that does not begin with an added token
 	rawAdded   *matcher // added tokens looked for in the text as it is; nil: none
 	normAdded  *matcher // added tokens looked for in the normalized text; nil: none
 
@@ -70,6 +72,8 @@ type encoding struct {
 	dst   []int32
 	parse bool
 	err   error
+
+	started bool // not at the beginning of the text
 }
 
 func (e *encoding) text(s string) {
@@ -80,9 +84,16 @@ func (e *encoding) text(s string) {
 	e.t.rawAdded.split(s, e.parse, e.normalize, e.token)
 }
 
-func (e *encoding) token(id int32) { e.dst = append(e.dst, id) }
+func (e *encoding) token(id int32) {
+	e.dst = append(e.dst, id)
+	e.started = true
+}
 
 func (e *encoding) normalize(s string) {
+	if !e.started && s != "" && !strings.HasPrefix(s, e.t.first) {
+		s = e.t.first + s
+	}
+	e.started = true
 	if e.t.normalizer != nil {
 		s = e.t.normalizer.normalize(s)
 	}
@@ -106,9 +117,12 @@ func (e *encoding) pieces(s string) {
 // Size is one more than the largest id.
 func (t *Tokenizer) Size() int { return t.vocab.count() }
 
-// Bytes returns what id stands for, by itself.
+// Bytes returns what id stands for inside a text.
 func (t *Tokenizer) Bytes(id int32) ([]byte, error) {
-	return t.Decode([]int32{id}, false)
+	if err := t.vocab.check(id); err != nil {
+		return nil, err
+	}
+	return t.decoder.append(nil, t.vocab, uint32(id), &decodeState{started: true}), nil
 }
 
 // ID returns the id of a token by its text: an added token such as "<|im_end|>", or a token of the

@@ -18,6 +18,7 @@ const (
 	flagPresent = 1 << iota // the id is in use
 	flagSpecial             // a control token: dropped by skipSpecial
 	flagAdded               // found in the text before the model runs; never made by it
+	flagByte                // stands for one byte (byte fallback)
 	flagHidden              // decodes to nothing (unused ids of a padded vocabulary)
 )
 

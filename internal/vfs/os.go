@@ -177,8 +177,8 @@ func control(file *os.File, call func(fd uintptr) error) error {
 		return err
 	}
 	var inner error
-	if err := conn.Control(func(fd uintptr) { inner = call(fd) }); err != nil {
-		return err
+	if conn.Control(func(fd uintptr) { inner = call(fd) }) != nil {
+		return os.ErrClosed // its only error
 	}
 	return inner
 }

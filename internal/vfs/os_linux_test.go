@@ -135,7 +135,6 @@ func TestPipeIsRefused(t *testing.T) {
 	}
 }
 
-// Reading while another goroutine closes the file gives an error, never another file's bytes.
 func TestClosedFile(t *testing.T) {
 	f, err := OS().Open(write(t, content(10_000)))
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 )
 
 func openFile(path string) (opened, error) {
-	file, err := open(path, windows.FILE_FLAG_NO_BUFFERING)
+	file, err := openHandle(path, windows.FILE_FLAG_NO_BUFFERING)
 	if err == nil {
 		return opened{file: file, align: defaultAlign}, nil
 	}
 	if !refusesDirect(err) {
 		return opened{}, err
 	}
-	file, err = open(path, 0)
+	file, err = openHandle(path, 0)
 	if err != nil {
 		return opened{}, err
 	}
 	return opened{file: file, align: 1, why: "the file system refuses unbuffered reads; Windows keeps them in its cache"}, nil
 }
 
-// open opens for overlapped reads, as others on one handle wait for each other.
-func open(path string, flags uint32) (*os.File, error) {
+// openHandle opens for overlapped reads, as others on one handle wait for each other.
+func openHandle(path string, flags uint32) (*os.File, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}

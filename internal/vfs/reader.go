@@ -76,7 +76,7 @@ func (r *Reader) peek() ([]byte, error) {
 	if r.off >= r.end {
 		return nil, io.EOF
 	}
-	if at := r.off - r.haveStart; at < 0 || at >= int64(len(r.have)) {
+	if r.off-r.haveStart >= int64(len(r.have)) {
 		if err := r.fill(); err != nil {
 			return nil, err
 		}

@@ -127,7 +127,11 @@ func TestReadAtEnd(t *testing.T) {
 	data := content(10_000)
 	buf := buffer(t, 64<<10)
 	for name, f := range kinds(t, data) {
+		before := Count()
 		n, err := f.ReadAt(buf, 0)
+		if got := Count().Sub(before); got.Requests > 1 {
+			t.Errorf("%s: the end took %d requests", name, got.Requests)
+		}
 		if n != len(data) || err != io.EOF || !bytes.Equal(buf[:n], data) {
 			t.Errorf("%s: more than the file: %d, %v", name, n, err)
 		}
@@ -166,7 +170,7 @@ func TestShrunkFile(t *testing.T) {
 	if err := os.Truncate(path, 50_001); err != nil {
 		t.Fatal(err)
 	}
-	buf := buffer(t, 200_000)
+	buf, direct := buffer(t, 200_000), f.Direct()
 	if view, err := ReadRange(f, buf, 40_000, 10_001); err != nil || len(view) != 10_001 {
 		t.Errorf("up to the new end: %d, %v", len(view), err)
 	}
@@ -174,6 +178,9 @@ func TestShrunkFile(t *testing.T) {
 		if _, err := ReadRange(f, buf, off, 2); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("at %d: %v", off, err)
 		}
+	}
+	if f.Direct() != direct {
+		t.Errorf("direct reads were given up: %s", f.Why())
 	}
 }
 

@@ -23,6 +23,8 @@ const (
 	maxKey     = 1<<16 - 1 // bytes; the specification's limit
 	maxName    = 64        // bytes; the specification's limit
 	maxDims    = 4
+	// firstAlloc bounds what is allocated for a count that the file's size allows.
+	firstAlloc = 4096
 	// keepTotal bounds the strings that a table keeps in memory.
 	keepTotal = 8 << 20
 )
@@ -36,8 +38,9 @@ func Is(f vfs.File) bool {
 // reader is one pass over a header.
 type reader struct {
 	*container.Reader
-	path string
-	size int64
+	path    string
+	size    int64
+	scratch []byte
 }
 
 // fail is an error about something in the file.
@@ -63,7 +66,7 @@ func (r *reader) wrap(where string, err error) error {
 // Read reads and validates a header. It reads no tensor data. A file that is
 // damaged or not supported gives a *container.Error.
 func Read(f vfs.File) (*container.Header, error) {
-	r := &reader{container.NewReader(f, 0, f.Size()), f.Name(), f.Size()}
+	r := &reader{Reader: container.NewReader(f, 0, f.Size()), path: f.Name(), size: f.Size()}
 	h := &container.Header{Alignment: DefaultAlignment}
 	tensors, keys, err := r.start(h)
 	if err != nil {
@@ -134,7 +137,7 @@ func (r *reader) checkVersion(v uint32) error {
 
 // metadata reads all keys and the alignment.
 func (r *reader) metadata(f vfs.File, h *container.Header, n uint64) error {
-	var entries []container.Entry
+	entries := make([]container.Entry, 0, min(n, firstAlloc))
 	var kept int64
 	for i := range n {
 		e, err := r.entry(i, min(container.MaxText, keepTotal-kept))
@@ -163,37 +166,38 @@ func (r *reader) metadata(f vfs.File, h *container.Header, n uint64) error {
 }
 
 // entry reads key number i; a string longer than keep stays in the file.
-func (r *reader) entry(i uint64, keep int64) (container.Entry, error) {
-	name, err := r.name(fmt.Sprintf("key %d", i), maxKey)
-	if err != nil {
-		return container.Entry{}, err
+func (r *reader) entry(i uint64, keep int64) (e container.Entry, err error) {
+	if e.Key, err = r.name(maxKey); err != nil {
+		return e, r.wrap(fmt.Sprintf("key %d", i), err)
 	}
-	where := "key " + container.Name(name)
 	kind, err := r.Uint32()
-	if err != nil {
-		return container.Entry{}, r.wrap(where, err)
+	if err == nil {
+		e.Value, err = container.ReadValue(r.Reader, container.Kind(kind), keep)
 	}
-	v, err := container.ReadValue(r.Reader, container.Kind(kind), keep)
-	return container.Entry{Key: name, Value: v}, r.wrap(where, err)
+	if err != nil {
+		return e, r.wrap("key "+container.Name(e.Key), err)
+	}
+	return e, nil
 }
 
 // name reads a key's or tensor's name of at most limit bytes.
-func (r *reader) name(where string, limit int) (string, error) {
+func (r *reader) name(limit int) (string, error) {
 	n, err := r.Uint64()
 	if err != nil {
-		return "", r.wrap(where, err)
+		return "", err
 	}
 	if n > uint64(limit) {
 		start, _ := r.Next(int(min(r.Left(), 32)))
-		return "", r.fail(where, "its name, %q…, has %d bytes; at most %d are allowed", start, n, limit)
+		return "", fmt.Errorf("its name, %q…, has %d bytes; at most %d are allowed", start, n, limit)
 	}
-	b, err := r.Append(nil, int(n))
-	return string(b), r.wrap(where, err)
+	b, err := r.Append(r.scratch[:0], int(n))
+	r.scratch = b
+	return string(b), err
 }
 
 // tensors reads all tensor infos; their offsets are still relative to the data.
 func (r *reader) tensors(n uint64) ([]container.Tensor, error) {
-	var out []container.Tensor
+	out := make([]container.Tensor, 0, min(n, firstAlloc))
 	for i := range n {
 		t, err := r.tensor(i)
 		if err != nil {
@@ -210,66 +214,76 @@ func (r *reader) tensors(n uint64) ([]container.Tensor, error) {
 
 func tensorName(name string) string { return "tensor " + container.Name(name) }
 
+// tensor reads tensor number i.
 func (r *reader) tensor(i uint64) (t container.Tensor, err error) {
-	if t.Name, err = r.name(fmt.Sprintf("tensor %d", i), maxName); err != nil {
-		return t, err
+	if t.Name, err = r.name(maxName); err != nil {
+		return t, r.wrap(fmt.Sprintf("tensor %d", i), err)
 	}
-	where := tensorName(t.Name)
+	if err = r.describe(&t); err == nil {
+		err = measure(&t)
+	}
+	if err != nil {
+		return t, r.wrap(tensorName(t.Name), err)
+	}
+	return t, nil
+}
+
+// describe reads what follows a tensor's name.
+func (r *reader) describe(t *container.Tensor) error {
 	dims, err := r.Uint32()
 	if err != nil {
-		return t, r.wrap(where, err)
+		return err
 	}
 	if dims > maxDims {
-		return t, r.fail(where, "%d dimensions; at most %d are allowed", dims, maxDims)
+		return fmt.Errorf("%d dimensions; at most %d are allowed", dims, maxDims)
 	}
 	t.Shape = make([]int, dims)
 	for d := range t.Shape {
 		n, err := r.Uint64()
 		if err != nil {
-			return t, r.wrap(where, err)
+			return err
 		}
 		if n > math.MaxInt {
-			return t, r.fail(where, "dimension %d is %d, which is too large", d, n)
+			return fmt.Errorf("dimension %d is %d, which is too large", d, n)
 		}
 		t.Shape[len(t.Shape)-1-d] = int(n) // innermost first in the file
 	}
 	kind, err := r.Uint32()
 	if err != nil {
-		return t, r.wrap(where, err)
+		return err
 	}
 	offset, err := r.Uint64()
 	if err != nil {
-		return t, r.wrap(where, err)
+		return err
 	}
 	if offset > math.MaxInt64 {
-		return t, r.fail(where, "its offset, %d, is beyond the end of the file", offset)
+		return fmt.Errorf("its offset, %d, is beyond the end of the file", offset)
 	}
 	t.Type, t.Offset = quant.Type(kind), int64(offset)
-	return t, r.measure(&t)
+	return nil
 }
 
 // measure sets the size in bytes from type and shape.
-func (r *reader) measure(t *container.Tensor) error {
-	where := tensorName(t.Name)
+func measure(t *container.Tensor) error {
 	info, ok := quant.Lookup(t.Type)
 	if !ok {
-		return r.fail(where, "its type, %d, is not known", uint32(t.Type))
+		return fmt.Errorf("its type, %d, is not known", uint32(t.Type))
 	}
 	t.DType = info.Name
 	n, ok := container.Product(t.Shape)
 	if !ok {
-		return r.fail(where, "the product of its dimensions %v is too large", t.Shape)
+		return fmt.Errorf("the product of its dimensions %v is too large", t.Shape)
 	}
 	row := 1
 	if len(t.Shape) > 0 {
 		row = t.Shape[len(t.Shape)-1]
 	}
 	if row%info.Values != 0 {
-		return r.fail(where, "rows of %d values are not whole blocks of %d, as %s needs", row, info.Values, info.Name)
+		return fmt.Errorf("rows of %d values are not whole blocks of %d, as %s needs", row, info.Values, info.Name)
 	}
 	hi, lo := bits.Mul64(uint64(n)/uint64(info.Values), uint64(info.Bytes))
 	if hi != 0 || lo > math.MaxInt64 {
-		return r.fail(where, "%d values of %s are too large", n, info.Name)
+		return fmt.Errorf("%d values of %s are too large", n, info.Name)
 	}
 	t.Bytes = int64(lo)
 	return nil

@@ -69,7 +69,7 @@ func Read(f vfs.File) (*container.Header, error) {
 		err = r.json.End()
 	}
 	if err != nil {
-		return nil, r.wrap(err)
+		return nil, r.wrap("header", err)
 	}
 	table, duplicate, ok := container.NewTable(f, r.meta)
 	if !ok {
@@ -82,7 +82,7 @@ func Read(f vfs.File) (*container.Header, error) {
 }
 
 // wrap makes an error of what reading returned: faults of the drive stay what they are.
-func (r *reader) wrap(err error) error {
+func (r *reader) wrap(where string, err error) error {
 	var ours *container.Error
 	var drive *container.ReadError
 	switch {
@@ -91,7 +91,7 @@ func (r *reader) wrap(err error) error {
 	case errors.As(err, &drive):
 		return fmt.Errorf("%s: %w", r.path, err)
 	}
-	return r.fail("header", "%v", err)
+	return r.fail(where, "%v", err)
 }
 
 // length reads the size of the header.
@@ -102,7 +102,7 @@ func (r *reader) length(f vfs.File) (int64, error) {
 	n, err := container.NewReader(f, 0, 8).Uint64()
 	switch {
 	case err != nil:
-		return 0, r.wrap(err)
+		return 0, r.wrap("header", err)
 	case n > uint64(r.size-8):
 		return 0, r.fail("header", "its %d bytes pass the end of the file, which has %d bytes", n, r.size)
 	case n > maxHeader:
@@ -122,8 +122,11 @@ func (r *reader) member(key string) error {
 		return r.fail("header", "more than %d tensors", maxTensors)
 	}
 	t, err := r.tensor(key)
+	if err != nil {
+		return r.wrap(tensorName(key), err)
+	}
 	r.tensors = append(r.tensors, t)
-	return err
+	return nil
 }
 
 func (r *reader) metadata() error {

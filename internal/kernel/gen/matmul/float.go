@@ -32,10 +32,10 @@ func floatRows(name string, size int, load func(Mem) Op) {
 	begin("floatRows"+name+"AVX2", "func(rows **byte, x *float32, k8 int, tails *float32, out *float32)",
 		"writes 8 outputs: rows of k8×8 stored weights, at 8 pointers, times x.\n"+
 			"tails is nil, or holds 8 more weights of each row as f32.")
-	ptr := Load(Param("rows"), GP64())
-	x := Load(Param("x"), GP64())
-	n := Load(Param("k8"), GP64())
-	tails := Load(Param("tails"), GP64())
+	ptr := param("rows")
+	x := param("x")
+	n := param("k8")
+	tails := param("tails")
 	var row [rowsAtOnce]GPVirtual
 	var acc [rowsAtOnce]VecVirtual
 	for i := range row {
@@ -65,18 +65,18 @@ func floatRows(name string, size int, load func(Mem) Op) {
 		VFMADD231PS(mem(tails, 32*i), xv, acc[i])
 	}
 	Label("totals")
-	out := Load(Param("out"), GP64())
+	out := param("out")
 	VMOVUPS(totals4([4]VecVirtual(acc[:4])), mem(out, 0))
 	VMOVUPS(totals4([4]VecVirtual(acc[4:])), mem(out, 16))
 	end()
 }
 
-// widen emits the conversion of stored weights to f32.
-func widen(name string, size int, load func(Mem) Op) {
-	begin("widen"+name+"AVX2", "func(dst *float32, src *byte, k8 int)", "decodes k8×8 weights, at least 8.")
-	dst := Load(Param("dst"), GP64())
-	src := Load(Param("src"), GP64())
-	n := Load(Param("k8"), GP64())
+// decodeRow emits the conversion of stored weights to f32.
+func decodeRow(name string, size int, load func(Mem) Op) {
+	begin("decodeRow"+name+"AVX2", "func(dst *float32, src *byte, k8 int)", "decodes k8×8 weights, at least 8.")
+	dst := param("dst")
+	src := param("src")
+	n := param("k8")
 	loop("loop", n, func() {
 		VMOVUPS(load(mem(src, 0)).(VecVirtual), mem(dst, 0))
 		ADDQ(U8(8*size), src)
@@ -90,14 +90,14 @@ func floatTile(nx int) {
 	begin(fmt.Sprintf("floatTile%dAVX2", nx),
 		"func(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)",
 		fmt.Sprintf("writes %d × 4 outputs over k8×8 values, at least 8. Strides are in bytes.", nx))
-	w := Load(Param("w"), GP64())
-	wStride := Load(Param("wStride"), GP64())
+	w := param("w")
+	wStride := param("wStride")
 	w3 := GP64()
 	LEAQ(Mem{Base: wStride, Index: wStride, Scale: 2}, w3)
 	ADDQ(w, w3)
-	x := Load(Param("x"), GP64())
-	xStride := Load(Param("xStride"), GP64())
-	n := Load(Param("k8"), GP64())
+	x := param("x")
+	xStride := param("xStride")
+	n := param("k8")
 	rows := []Mem{{Base: w}, {Base: w, Index: wStride, Scale: 1}, {Base: w, Index: wStride, Scale: 2}, {Base: w3}}
 	cols := []Mem{{Base: x}, {Base: x, Index: xStride, Scale: 1}, {Base: x, Index: xStride, Scale: 2}}
 	acc := make([][4]VecVirtual, nx)
@@ -124,8 +124,8 @@ func floatTile(nx int) {
 			ADDQ(U8(32), p)
 		}
 	})
-	out := Load(Param("out"), GP64())
-	outStride := Load(Param("outStride"), GP64())
+	out := param("out")
+	outStride := param("outStride")
 	for r := range acc {
 		VMOVUPS(totals4(acc[r]), mem(out, 0))
 		if r < nx-1 {

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"strings"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
@@ -31,8 +33,8 @@ func main() {
 	floatRows("F32", 4, loadF32)
 	floatRows("F16", 2, loadF16)
 	floatRows("BF16", 2, loadBF16)
-	widen("F16", 2, loadF16)
-	widen("BF16", 2, loadBF16)
+	decodeRow("F16", 2, loadF16)
+	decodeRow("BF16", 2, loadBF16)
 	for n := 1; n <= 3; n++ {
 		floatTile(n)
 	}
@@ -50,23 +52,17 @@ func main() {
 }
 
 func pause() {
-	TEXT("pauseAVX2", NOSPLIT, "func()")
-	Doc("pauseAVX2 tells the processor that a loop spins.")
+	TEXT("pause", NOSPLIT, "func()")
+	Doc("pause tells the processor that a loop spins.")
 	PAUSE()
 	RET()
 }
-
-const (
-	NOSPLIT = 4
-	RODATA  = 8
-	NOPTR   = 16
-)
 
 // begin starts a function; end finishes it.
 func begin(name, signature, doc string) {
 	TEXT(name, NOSPLIT, signature)
 	Pragma("noescape")
-	Doc(name + " " + doc)
+	Doc(strings.Split(name+" "+doc, "\n")...)
 }
 
 func end() {
@@ -96,6 +92,13 @@ func loadConstant(name string, words ...uint32) VecVirtual {
 	return y
 }
 
+// param loads a parameter into a new register.
+func param(name string) GPVirtual {
+	r := GP64()
+	Load(Param(name), r)
+	return r
+}
+
 func mem(base Register, disp int) Mem { return Mem{Base: base, Disp: disp} }
 
 // loop emits body under a counter that is known to be at least 1, counting down.
@@ -106,7 +109,7 @@ func loop(label string, counter Register, body func()) {
 	JNZ(LabelRef(label))
 }
 
-// add adds b to a, or makes b the sum if nothing was added yet.
+// sum is a vector of 32-bit sums; the first addend becomes the sum.
 type sum struct{ y VecVirtual }
 
 func (s *sum) add(y VecVirtual) {

@@ -10,15 +10,11 @@ import (
 func quantize() {
 	begin("quantizeAVX2", "func(groups *byte, words *byte, x *float32, n int)",
 		"rounds n groups of 256 values, at least one. words may be nil.")
-	// Bytes of a lane: its words of even index, then those of odd index.
-	split := GLOBL("matmul_split", RODATA|NOPTR)
-	for i, v := range []uint64{0x0d0c090805040100, 0x0f0e0b0a07060302, 0x0d0c090805040100, 0x0f0e0b0a07060302} {
-		DATA(8*i, U64(v))
-	}
-	g := Load(Param("groups"), GP64())
-	words := Load(Param("words"), GP64())
-	x := Load(Param("x"), GP64())
-	n := Load(Param("n"), GP64())
+	split := splitWords()
+	g := param("groups")
+	words := param("words")
+	x := param("x")
+	n := param("n")
 	q := quantizer{
 		g: g, x: x, words: words, split: split, block: GP64(),
 		abs: loadConstant("abs", 0x7fffffff), ones: loadConstant("ones16", 0x00010001), low: loadConstant("low16", 0x80018001),
@@ -42,6 +38,11 @@ func quantize() {
 	DECQ(n)
 	JNZ(LabelRef("group"))
 	end()
+}
+
+// splitWords moves the words of even index of a lane before those of odd index, by VPSHUFB.
+func splitWords() Mem {
+	return constant("split", 0x05040100, 0x0d0c0908, 0x07060302, 0x0f0e0b0a)
 }
 
 type quantizer struct {
@@ -92,7 +93,7 @@ func (q *quantizer) scale(v [4]VecVirtual) (inverse, mask VecVirtual) {
 	VPMAXUD(m[1], m[0], m[0])
 	VPMAXUD(m[3], m[2], m[2])
 	VPMAXUD(m[2], m[0], m[0])
-	h, t := XMM(), m[0].AsX()
+	h, t := Register(XMM()), m[0].AsX()
 	VEXTRACTI128(U8(1), m[0], h)
 	VPMAXUD(h, t, t)
 	VPSHUFD(U8(0x4e), t, h)
@@ -118,7 +119,6 @@ func (q *quantizer) scale(v [4]VecVirtual) (inverse, mask VecVirtual) {
 	CMOVLEQ(nan, s)
 	CMOVLEQ(zero, inv)
 	MOVL(s, Mem{Base: q.g, Index: q.block, Scale: 4, Disp: actScale})
-	NEGL(zero) // keeps zero; the next compare makes the mask
 	CMPL(inv, U8(1))
 	SBBL(zero, zero) // all ones if inv is 0
 	NOTL(zero)
@@ -148,7 +148,7 @@ func (q *quantizer) sums(unit [2]VecVirtual) {
 func (q *quantizer) storeLanes(i int, u VecVirtual) {
 	h := XMM()
 	VEXTRACTI128(U8(1), u, h)
-	for odd, half := range []VecVirtual{u.AsX().(VecVirtual), h} {
+	for odd, half := range []Register{u.AsX(), h} {
 		for d := range 4 {
 			m := Mem{Base: q.g, Index: q.block, Scale: 4, Disp: ((i*2+odd)*4 + d) * 32}
 			if d == 0 {

@@ -140,7 +140,7 @@ func rope() {
 }
 
 func conversions() {
-	function("toF16AVX2", "(dst *uint16, src *float32, n int, bad *[16]uint16)",
+	function("toF16AVX2", "(dst *uint16, src *float32, n int, bad *[8]uint16)",
 		"rounds to binary16 and sets words of bad where a result is not finite; n is a multiple of 8.")
 	dst, src, n, bad := pointer("dst"), pointer("src"), pointer("n"), pointer("bad")
 	mask := XMM()
@@ -161,7 +161,7 @@ func conversions() {
 	VMOVDQU(mask, at(bad, 0))
 	done()
 
-	function("widenF16AVX2", "(dst *float32, src *byte, rows, n, stride int)",
+	function("widenTileAVX2", "(dst *float32, src *byte, rows, n, stride int)",
 		"widens rows of n values, a multiple of 8, that lie stride bytes apart; dst has no gaps.")
 	out, in, rows, width, stride := pointer("dst"), pointer("src"), pointer("rows"), pointer("n"), pointer("stride")
 	loop("widenRow", rows, 1, func() {

@@ -47,7 +47,6 @@ func broadcastParam(name string) reg.VecVirtual {
 	return y
 }
 
-
 // table is a read-only vector of eight equal or given 32-bit words.
 type table map[string]Mem
 

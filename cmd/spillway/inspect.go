@@ -1,0 +1,175 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/models"
+)
+
+type inspectCommand struct {
+	Model   string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
+	Tensors bool   `help:"List all tensors."`
+	Bundles bool   `help:"List the bundles: what is needed together, in the order of a sweep."`
+}
+
+func (*inspectCommand) Help() string {
+	return "Reads headers only. --json has everything: metadata, tensors, bundles and the model's identity, a digest of its " +
+		"headers, sizes and samples (verify digests all bytes).\n\nExample:\n\n  spillway inspect model.gguf --tensors"
+}
+
+// inspection is what `spillway inspect --json` prints.
+type inspection struct {
+	Path       string           `json:"path"`
+	Format     string           `json:"format"`
+	Version    int              `json:"version"`
+	Identity   string           `json:"identity"`
+	Files      []inspectedFile  `json:"files"`
+	Bytes      int64            `json:"bytes"` // of all tensors
+	Model      *inspectedModel  `json:"model"` // null if it is not of a known family
+	Problem    string           `json:"problem,omitempty"`
+	Shares     []share          `json:"shares"`
+	Types      []share          `json:"types"`
+	Metadata   []inspectedEntry `json:"metadata"`
+	Tensors    []inspectedTensor `json:"tensors"`
+	Bundles    []inspectedBundle `json:"bundles"`
+}
+
+type inspectedFile struct {
+	Path string `json:"path"`
+	Size int64  `json:"size"`
+}
+
+type inspectedModel struct {
+	Family     string `json:"family"`
+	Parameters int64  `json:"parameters"`
+	Layers     int    `json:"layers"`
+	Hidden     int    `json:"hidden"`
+	Vocab      int    `json:"vocab"`
+	Context    int    `json:"context"`
+	KVPerToken int64  `json:"kv_values_per_token"`
+}
+
+// share is one bar of the picture.
+type share struct {
+	Name  string `json:"name"`
+	Bytes int64  `json:"bytes"`
+}
+
+type inspectedEntry struct {
+	Key   string `json:"key"`
+	Kind  string `json:"kind"`
+	Value string `json:"value"` // lists by their size
+}
+
+type inspectedTensor struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Shape  []int  `json:"shape"`
+	File   int    `json:"file"`
+	Offset int64  `json:"offset"`
+	Bytes  int64  `json:"bytes"`
+}
+
+type inspectedBundle struct {
+	Name     string   `json:"name"`
+	Kind     string   `json:"kind"`
+	Layer    int      `json:"layer"`
+	Bytes    int64    `json:"bytes"`
+	Matrices []string `json:"matrices"`
+}
+
+func (c *inspectCommand) run(s *session) error {
+	ctx, stop := s.interruptible()
+	defer stop()
+	cat, err := s.catalog(c.Model)
+	if err != nil {
+		return err
+	}
+	i, err := inspect(ctx, cat)
+	if err == nil && s.flags.JSON {
+		err = s.printJSON(i)
+	} else if err == nil {
+		err = c.print(s.stdout, i)
+	}
+	return s.interrupted(ctx, errors.Join(err, cat.Close()))
+}
+
+func inspect(ctx context.Context, cat *checkpoint.Catalog) (*inspection, error) {
+	i := &inspection{Path: cat.Path, Format: cat.Format, Version: cat.Version, Bytes: cat.Bytes()}
+	var err error
+	if i.Identity, err = cat.Identity(ctx); err != nil {
+		return nil, err
+	}
+	for _, f := range cat.Files {
+		i.Files = append(i.Files, inspectedFile{f.Path, f.Size})
+	}
+	for _, e := range cat.Meta.Entries() {
+		i.Metadata = append(i.Metadata, inspectedEntry{e.Key, e.Kind.String(), e.Value.String()})
+	}
+	types := map[string]int64{}
+	for _, t := range cat.Tensors {
+		i.Tensors = append(i.Tensors, inspectedTensor{t.Name, t.DType, t.Shape, t.File, t.Offset, t.Bytes})
+		types[t.DType] += t.Bytes
+	}
+	i.Types = shares(types)
+	m, err := models.Describe(cat)
+	if err != nil {
+		i.Problem = oneLine(err.Error())
+		return i, nil
+	}
+	i.describe(m.Layout)
+	return i, nil
+}
+
+// describe adds what the family's description says.
+func (i *inspection) describe(l *layout.Model) {
+	i.Model = &inspectedModel{
+		Family: l.Family, Parameters: l.Parameters, Layers: l.Layers, Hidden: l.Hidden, Vocab: l.Vocab,
+		Context: l.Context, KVPerToken: l.KVValuesPerToken,
+	}
+	kinds := map[*layout.Matrix]string{} // a tied head has the embedding's bytes
+	sums := map[string]int64{}
+	for _, b := range l.Bundles {
+		out := inspectedBundle{Name: b.Name, Kind: b.Kind.String(), Layer: b.Layer}
+		for _, m := range b.Matrices {
+			out.Bytes += m.Bytes()
+			out.Matrices = append(out.Matrices, m.Name)
+			if kind, ok := kinds[m]; ok && kind != b.Kind.String() {
+				kinds[m] = kind + " and " + b.Kind.String()
+			} else {
+				kinds[m] = b.Kind.String()
+			}
+		}
+		i.Bundles = append(i.Bundles, out)
+	}
+	used := int64(0)
+	for m, kind := range kinds {
+		sums[kind] += m.Bytes()
+		used += m.Bytes()
+	}
+	for _, v := range l.Vectors {
+		n := int64(v.Type.RowBytes(v.Len))
+		sums["norms and biases"] += n
+		used += n
+	}
+	if i.Bytes > used {
+		sums["not used"] = i.Bytes - used
+	}
+	i.Shares = shares(sums)
+}
+
+// shares sorts sums, the largest first.
+func shares(sums map[string]int64) []share {
+	out := make([]share, 0, len(sums))
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		out = append(out, share{name, sums[name]})
+	}
+	slices.SortStableFunc(out, func(a, b share) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return out
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/machine"
+	"github.com/spillway/spillway/internal/report"
+)
+
+// An opened model: a runtime with the budget of --memory, and the description of one model in it.
+type opened struct {
+	*spillway.Checkpoint
+	rt *spillway.Runtime
+}
+
+// open makes a runtime and reads what the model says about itself.
+func (s *session) open(ctx context.Context, path modelPath) (*opened, error) {
+	rt, err := s.runtime()
+	if err != nil {
+		return nil, err
+	}
+	var c *spillway.Checkpoint
+	if path == "" {
+		c, err = rt.LoadEmbedded(ctx)
+	} else {
+		c, err = rt.Load(ctx, string(path))
+	}
+	if err != nil {
+		return nil, errors.Join(err, rt.Close())
+	}
+	return &opened{c, rt}, nil
+}
+
+// openNamed is open for a MODEL argument.
+func (s *session) openNamed(ctx context.Context, model string) (*opened, error) {
+	path, err := s.resolve(model)
+	if err != nil {
+		return nil, err
+	}
+	return s.open(ctx, path)
+}
+
+// runtime makes the runtime that --memory and --threads ask for.
+func (s *session) runtime() (*spillway.Runtime, error) {
+	memory, err := machine.ReadMemory()
+	if err != nil && s.flags.Memory == "auto" {
+		return nil, fmt.Errorf("--memory auto: %w: give a size", err)
+	}
+	limit, err := budget.ParseLimit(s.flags.Memory, memory)
+	if err != nil {
+		return nil, usagef("--memory: %w", err)
+	}
+	if s.flags.Verbose {
+		fmt.Fprintf(s.stderr, "memory: cap %s (--memory %s)\n", report.Bytes(limit), s.flags.Memory)
+	}
+	return spillway.New(spillway.Options{Memory: limit, Threads: s.flags.Threads})
+}
+
+// close ends the model and its runtime; err is what happened before.
+func (o *opened) close(err error) error {
+	return errors.Join(err, o.Checkpoint.Close(), o.rt.Close())
+}
+
+// start makes the model ready to answer in a context of that many tokens.
+func (s *session) start(ctx context.Context, o *opened, options spillway.ModelOptions) (*spillway.Model, error) {
+	options.Exact = s.flags.Exact
+	return o.Start(ctx, options)
+}

@@ -1,0 +1,37 @@
+package main
+
+import "github.com/spillway/spillway"
+
+// samplingFlags say how tokens are chosen, where the user wants it otherwise than the model's maker.
+type samplingFlags struct {
+	MaxTokens   int      `help:"Most tokens of an answer. Default: the model's suggestion, else 512." placeholder:"N"`
+	Temperature *float32 `help:"0 takes the likeliest token. Default for all of these: the model's suggestion, else greedy." placeholder:"T"`
+	TopK        *int     `help:"Choose among the K likeliest tokens; 0 is all." placeholder:"K"`
+	TopP        *float32 `help:"Choose among the likeliest tokens that make up this share." placeholder:"P"`
+	MinP        *float32 `help:"Leave out tokens below this fraction of the likeliest one's probability." placeholder:"P"`
+	Seed        uint64   `help:"The same seed gives the same answer." default:"0"`
+	Stop        []string `help:"Text that ends the answer; may be given several times." sep:"none" placeholder:"TEXT"`
+}
+
+// request returns a request with these choices over the model's defaults.
+func (f *samplingFlags) request(d spillway.Defaults) (spillway.Request, error) {
+	p := d.Sampling
+	override(&p.Temperature, f.Temperature)
+	override(&p.TopK, f.TopK)
+	override(&p.TopP, f.TopP)
+	override(&p.MinP, f.MinP)
+	p.Seed = f.Seed
+	if err := p.Validate(); err != nil {
+		return spillway.Request{}, usageError{err}
+	}
+	if f.MaxTokens < 0 {
+		return spillway.Request{}, usagef("--max-tokens is %d; give a positive number", f.MaxTokens)
+	}
+	return spillway.Request{MaxTokens: f.MaxTokens, Sampling: &p, Stop: f.Stop}, nil
+}
+
+func override[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

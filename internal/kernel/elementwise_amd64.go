@@ -1,0 +1,131 @@
+package kernel
+
+// avx2Vector runs the generated loops over whole vectors; what is left over takes the Go loops, which
+// give the same bits.
+var avx2Vector = vectorOps{
+	sumSquares: sumSquaresWide, scaleWeight: scaleWeightWide, siluMul: siluMulWide, add: addWide,
+	scale: scaleWide, ropeHalves: ropeHalvesWide, ropePairs: ropePairsWide, toF16: toF16Wide,
+	divide: divideWide, widenF16: widenF16Wide, attnScores: attnScoresWide, attnSoftmax: attnSoftmaxWide,
+	attnFactors: attnFactorsWide, attnValues: attnValuesWide, attnFold: attnFoldWide,
+}
+
+// strip is the most values that one call works on: assembly cannot be preempted, so it stays below
+// 100 µs.
+const strip = 16384
+
+// strips calls f for pieces [lo, hi) of the whole multiples of step below n, and returns where the
+// rest begins.
+func strips(n, step int, f func(lo, hi int)) int {
+	whole := n - n%step
+	for lo := 0; lo < whole; lo += strip {
+		f(lo, min(lo+strip, whole))
+	}
+	return whole
+}
+
+func sumSquaresWide(x []float32) float32 {
+	var s [8]float32
+	whole := len(x) &^ 7
+	if whole > 0 {
+		sumSquaresAVX2(&s, &x[0], whole)
+	}
+	for i, v := range x[whole:] {
+		s[i] = fma32(v, v, s[i])
+	}
+	return total(&s)
+}
+
+func scaleWeightWide(dst, x, weight []float32, f float32) {
+	at := strips(len(x), 8, func(lo, hi int) { scaleWeightAVX2(&dst[lo], &x[lo], &weight[lo], hi-lo, f) })
+	scaleWeightGo(dst[at:], x[at:], weight[at:], f)
+}
+
+func siluMulWide(dst, gate, up []float32) {
+	at := strips(len(gate), 8, func(lo, hi int) { siluMulAVX2(&dst[lo], &gate[lo], &up[lo], hi-lo) })
+	siluMulGo(dst[at:], gate[at:], up[at:])
+}
+
+func addWide(dst, x []float32) {
+	at := strips(len(x), 8, func(lo, hi int) { addAVX2(&dst[lo], &x[lo], hi-lo) })
+	addGo(dst[at:], x[at:])
+}
+
+func scaleWide(x []float32, f float32) {
+	at := strips(len(x), 8, func(lo, hi int) { scaleAVX2(&x[lo], hi-lo, f) })
+	scaleGo(x[at:], f)
+}
+
+func divideWide(dst, x []float32, d float32) {
+	at := strips(len(x), 8, func(lo, hi int) { divideAVX2(&dst[lo], &x[lo], hi-lo, d) })
+	divideGo(dst[at:], x[at:], d)
+}
+
+func ropeHalvesWide(lo, hi, cos, sin []float32) {
+	at := strips(len(cos), 8, func(a, b int) { ropeHalvesAVX2(&lo[a], &hi[a], &cos[a], &sin[a], b-a) })
+	ropeHalvesGo(lo[at:], hi[at:], cos[at:], sin[at:])
+}
+
+func ropePairsWide(x, cos, sin []float32) {
+	at := strips(len(cos), 4, func(a, b int) { ropePairsAVX2(&x[2*a], &cos[a], &sin[a], b-a) })
+	ropePairsGo(x[2*at:], cos[at:], sin[at:])
+}
+
+func toF16Wide(dst []uint16, src []float32) bool {
+	finite := true
+	at := strips(len(src), 8, func(lo, hi int) {
+		var bad [8]uint16
+		toF16AVX2(&dst[lo], &src[lo], hi-lo, &bad)
+		finite = finite && bad == [8]uint16{}
+	})
+	return toF16Go(dst[at:], src[at:]) && finite
+}
+
+func widenF16Wide(dst []float32, src []byte, rows, n, srcStride int) {
+	if rows == 0 || n == 0 || n%8 != 0 {
+		widenF16Go(dst, src, rows, n, srcStride)
+		return
+	}
+	_, _ = dst[rows*n-1], src[2*((rows-1)*srcStride+n)-1]
+	widenTileAVX2(&dst[0], &src[0], rows, n, 2*srcStride)
+}
+
+func attnScoresWide(dst, q, k []float32, n, dim int) {
+	_, _, _ = dst[(n-1)*attnTile+7], q[n*dim-1], k[8*dim-1]
+	attnScoresAVX2(&dst[0], &q[0], &k[0], n, dim)
+}
+
+func attnSoftmaxWide(scores []float32, lo, hi []int32, m, l []float32, n int, scale float32) {
+	_, _, _, _, _ = scores[n*attnTile-1], lo[n-1], hi[n-1], m[n-1], l[n-1]
+	attnSoftmaxAVX2(&scores[0], &lo[0], &hi[0], &m[0], &l[0], n, scale)
+}
+
+func attnFactorsWide(m, l, mt, lt, alpha, beta []float32, n int) {
+	n = roundUp8(n) // the arrays are that long; what lies behind n is never read
+	_, _, _, _, _, _ = m[n-1], l[n-1], mt[n-1], lt[n-1], alpha[n-1], beta[n-1]
+	attnFactorsAVX2(&m[0], &l[0], &mt[0], &lt[0], &alpha[0], &beta[0], n)
+}
+
+func attnValuesWide(o, p, v []float32, lo, hi []int32, alpha, beta []float32, n, stride, width int) {
+	_, _, _ = o[(n-1)*stride+width-1], p[n*attnTile-1], v[attnTile*width-1]
+	_, _, _, _ = lo[n-1], hi[n-1], alpha[n-1], beta[n-1]
+	f := attnValues64AVX2
+	switch width {
+	case 32:
+		f = attnValues32AVX2
+	case 16:
+		f = attnValues16AVX2
+	case 8:
+		f = attnValues8AVX2
+	}
+	f(&o[0], &p[0], &v[0], &lo[0], &hi[0], &alpha[0], &beta[0], n, 4*stride)
+}
+
+func attnFoldWide(o, add []float32, alpha, beta float32) {
+	n := len(add)
+	if alpha == -1 || n == 0 || n%8 != 0 {
+		attnFoldGo(o, add, alpha, beta)
+		return
+	}
+	_ = o[n-1]
+	attnFoldAVX2(&o[0], &add[0], n, alpha, beta)
+}

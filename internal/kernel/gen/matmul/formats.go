@@ -1,0 +1,243 @@
+package main
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// format is a block format with AVX2 loops. A group is 256 weights.
+type format struct {
+	name   string
+	group  int // bytes of a group
+	run    int // values that share a scale
+	tails  bool
+	offset int // sign with which min joins the products: −1 subtracts, +1 adds, 0 has none
+
+	zero  int32 // what is subtracted from every stored integer
+	twist bool  // in direct products the odd runs of 32 stay multiplied by 16
+
+	// words unpacks the 8 blocks of 32: yield(i, odd, block, y) for half i of blocks 0 to 3, in the
+	// order of its first three arguments. y holds 8 words of that block and then 8 of block+4, of
+	// even or odd index.
+	words func(w Register, direct bool, yield yield)
+	// scales returns the scales and minima of the runs, in order.
+	scales func(w Register) (scale, minimum []VecVirtual)
+}
+
+type yield func(i, odd, block int, y VecVirtual)
+
+var formats = []*format{
+	{name: "Q4_0", group: 8 * 18, run: 32, tails: true, zero: 8, words: nibbleWords(18, 2), scales: halfScales(18)},
+	{name: "Q4_1", group: 8 * 20, run: 32, tails: true, offset: 1, words: nibbleWords(20, 4), scales: scalesQ4_1},
+	{name: "Q8_0", group: 8 * 34, run: 32, tails: true, words: wordsQ8_0, scales: halfScales(34)},
+	{name: "Q4K", group: 144, run: 32, offset: -1, twist: true, words: wordsQ4K, scales: scalesQ4K},
+	{name: "Q6K", group: 210, run: 16, zero: 32, words: wordsQ6K, scales: scalesQ6K},
+}
+
+// pair loads 16 bytes at lo into the low half, and 16 at hi into the high half.
+func pair(base Register, lo, hi int) VecVirtual {
+	y := YMM()
+	VBROADCASTI128(mem(base, lo), y)
+	VINSERTI128(U8(1), mem(base, hi), y, y)
+	return y
+}
+
+func nibble() Mem { return constant("nibble", 0x000f000f) }
+
+// shifted returns y shifted right by n bits in words, or y itself if n is 0.
+func shifted(y VecVirtual, n int) VecVirtual {
+	if n == 0 {
+		return y
+	}
+	t := YMM()
+	VPSRLW(U8(n), y, t)
+	return t
+}
+
+func masked(y VecVirtual, m Mem) VecVirtual {
+	t := YMM()
+	VPAND(m, y, t)
+	return t
+}
+
+// nibbleWords unpacks 8 blocks of 16 bytes: the low nibbles are a block's first half.
+func nibbleWords(size, at int) func(Register, bool, yield) {
+	return func(w Register, _ bool, yield yield) {
+		var bytes [4]VecVirtual
+		for b := range bytes {
+			bytes[b] = pair(w, b*size+at, (b+4)*size+at)
+		}
+		for k := range 4 {
+			i, odd := k/2, k%2
+			for b, y := range bytes {
+				y = shifted(y, 4*i+8*odd)
+				if k < 3 {
+					y = masked(y, nibble())
+				}
+				yield(i, odd, b, y)
+			}
+		}
+	}
+}
+
+func wordsQ8_0(w Register, _ bool, yield yield) {
+	for i := range 2 {
+		var bytes [4]VecVirtual
+		for b := range bytes {
+			bytes[b] = pair(w, b*34+2+16*i, (b+4)*34+2+16*i)
+			y := YMM()
+			VPSLLW(U8(8), bytes[b], y)
+			VPSRAW(U8(8), y, y)
+			yield(i, 0, b, y)
+		}
+		for b, y := range bytes {
+			VPSRAW(U8(8), y, y)
+			yield(i, 1, b, y)
+		}
+	}
+}
+
+func wordsQ4K(w Register, direct bool, yield yield) {
+	const at = 16
+	for i := range 2 {
+		chunks := [2]VecVirtual{pair(w, at+16*i, at+64+16*i), pair(w, at+32+16*i, at+96+16*i)}
+		for odd := range 2 {
+			for c, y := range chunks {
+				y = shifted(y, 8*odd)
+				yield(i, odd, 2*c, masked(y, nibble()))
+				if direct {
+					yield(i, odd, 2*c+1, masked(y, constant("nibble16", 0x00f000f0)))
+				} else {
+					yield(i, odd, 2*c+1, masked(shifted(y, 4), nibble()))
+				}
+			}
+		}
+	}
+}
+
+func wordsQ6K(w Register, _ bool, yield yield) {
+	for i := range 2 {
+		bytes := bytesQ6K(w, i)
+		for b, y := range bytes {
+			yield(i, 0, b, masked(y, constant("bytes00ff", 0x00ff00ff)))
+		}
+		for b, y := range bytes {
+			yield(i, 1, b, shifted(y, 8))
+		}
+	}
+}
+
+// bytesQ6K returns half i of blocks 0–3 and 4–7, as bytes.
+func bytesQ6K(w Register, i int) (bytes [4]VecVirtual) {
+	low := [2]VecVirtual{pair(w, 16*i, 64+16*i), pair(w, 32+16*i, 96+16*i)}
+	high := pair(w, 128+16*i, 160+16*i)
+	lows, highs := constant("bytes0f", 0x0f0f0f0f), constant("bytes30", 0x30303030)
+	for b := range bytes {
+		y := masked(shifted(low[b%2], b/2*4), lows)
+		h := high
+		if b < 2 {
+			h = YMM()
+			VPSLLW(U8(4-2*b), high, h)
+		} else if b == 3 {
+			h = shifted(high, 2)
+		}
+		VPOR(masked(h, highs), y, y)
+		bytes[b] = y
+	}
+	return bytes
+}
+
+// halfScales reads the f16 scale at the start of each of 8 blocks.
+func halfScales(size int) func(Register) (scale, minimum []VecVirtual) {
+	return func(w Register) ([]VecVirtual, []VecVirtual) {
+		x, y := XMM(), YMM()
+		var quads [2]GPVirtual
+		for q := range quads {
+			quads[q] = GP64()
+			MOVWQZX(mem(w, (4*q+3)*size), quads[q])
+			for b := 2; b >= 0; b-- {
+				h := GP64()
+				SHLQ(U8(16), quads[q])
+				MOVWQZX(mem(w, (4*q+b)*size), h)
+				ORQ(h, quads[q])
+			}
+		}
+		VMOVQ(quads[0], x)
+		VPINSRQ(U8(1), quads[1], x, x)
+		VCVTPH2PS(x, y)
+		return []VecVirtual{y}, nil
+	}
+}
+
+// scalesQ4_1 reads the f16 pairs at the start of 8 blocks. Each blend reads so far before its block
+// that the pair falls into its lane.
+func scalesQ4_1(w Register) (scale, minimum []VecVirtual) {
+	y, d, m := YMM(), YMM(), YMM()
+	VMOVDQU(mem(w, 0), y)
+	for b := 1; b < 8; b++ {
+		VPBLENDD(U8(1<<b), mem(w, 16*b), y, y)
+	}
+	VPSHUFB(splitWords(), y, y)
+	VPERMQ(U8(0xd8), y, y) // eight scales, eight minima
+	VCVTPH2PS(y.AsX(), d)
+	VEXTRACTI128(U8(1), y, y.AsX())
+	VCVTPH2PS(y.AsX(), m)
+	return []VecVirtual{d}, []VecVirtual{m}
+}
+
+// scalesQ4K unpacks the 6-bit scales and minima in general registers, which are idle here.
+func scalesQ4K(w Register) (scale, minimum []VecVirtual) {
+	s, m, top, t := GP32(), GP32(), GP32(), GP32()
+	MOVL(mem(w, 4), s)
+	MOVL(mem(w, 8), m)
+	MOVL(mem(w, 12), top)
+	highBits := func(from GPVirtual) GPVirtual { // the two high bits of 4 bytes, as bits 4 and 5
+		h := GP32()
+		MOVL(from, h)
+		SHRL(U8(2), h)
+		ANDL(U32(0x30303030), h)
+		return h
+	}
+	sHigh, mHigh := highBits(s), highBits(m)
+	MOVL(top, t)
+	ANDL(U32(0x0f0f0f0f), t)
+	ORL(t, sHigh)
+	SHRL(U8(4), top)
+	ANDL(U32(0x0f0f0f0f), top)
+	ORL(top, mHigh)
+	ANDL(U32(0x3f3f3f3f), s)
+	ANDL(U32(0x3f3f3f3f), m)
+	d := YMM()
+	VPBROADCASTD(mem(w, 0), d.AsX())
+	VCVTPH2PS(d.AsX(), d)
+	widen := func(low, high GPVirtual) VecVirtual {
+		SHLQ(U8(32), high.As64())
+		ORQ(low.As64(), high.As64())
+		y := YMM()
+		VMOVQ(high.As64(), y.AsX())
+		VPMOVZXBD(y.AsX(), y)
+		VCVTDQ2PS(y, y)
+		return y
+	}
+	ys, ym, dup := widen(s, sHigh), widen(m, mHigh), YMM()
+	VMOVSLDUP(d, dup)
+	VMULPS(dup, ys, ys)
+	VMOVSHDUP(d, d)
+	VMULPS(d, ym, ym)
+	return []VecVirtual{ys}, []VecVirtual{ym}
+}
+
+func scalesQ6K(w Register) (scale, minimum []VecVirtual) {
+	d := YMM()
+	VPBROADCASTW(mem(w, 208), d.AsX())
+	VCVTPH2PS(d.AsX(), d)
+	for half := range 2 {
+		y := YMM()
+		VPMOVSXBD(mem(w, 192+8*half), y)
+		VCVTDQ2PS(y, y)
+		VMULPS(d, y, y)
+		scale = append(scale, y)
+	}
+	return scale, nil
+}

@@ -1,0 +1,191 @@
+package kernel
+
+import (
+	"unsafe"
+
+	"github.com/spillway/spillway/internal/quant"
+)
+
+var avx2Matmul = matmulOps{
+	quantize:  quantizeRowAVX2,
+	floatTile: floatTileAVX2,
+	intTile:   intTileAVX2,
+	widen: map[quant.Type]func(dst []float32, src []byte){
+		quant.F32:  copyF32,
+		quant.F16:  widenAVX2(quant.F16, decodeRowF16AVX2),
+		quant.BF16: widenAVX2(quant.BF16, decodeRowBF16AVX2),
+	},
+	floatRows: map[quant.Type]func(j *product, s workspace, lo, hi int){
+		quant.F32:  floatRowsAVX2(floatRowsF32AVX2),
+		quant.F16:  floatRowsAVX2(floatRowsF16AVX2),
+		quant.BF16: floatRowsAVX2(floatRowsBF16AVX2),
+	},
+	unpack: map[quant.Type]func(dst []panelGroup, src []byte, s workspace){
+		quant.Q4_0: unpackAVX2(quant.Q4_0, unpackQ4_0AVX2),
+		quant.Q4_1: unpackAVX2(quant.Q4_1, unpackQ4_1AVX2),
+		quant.Q8_0: unpackAVX2(quant.Q8_0, unpackQ8_0AVX2),
+		quant.Q4_K: unpackAVX2(quant.Q4_K, unpackQ4KAVX2),
+		quant.Q6_K: unpackAVX2(quant.Q6_K, unpackQ6KAVX2),
+	},
+	intRows: map[quant.Type]func(j *product, s workspace, lo, hi int){
+		quant.Q4_0: intRowsAVX2(intRowsQ4_0AVX2),
+		quant.Q4_1: intRowsAVX2(intRowsQ4_1AVX2),
+		quant.Q8_0: intRowsAVX2(intRowsQ8_0AVX2),
+		quant.Q4_K: intRowsAVX2(intRowsQ4KAVX2),
+		quant.Q6_K: intRowsAVX2(intRowsQ6KAVX2),
+	},
+}
+
+func bytePtr[T any](p *T) *byte { return (*byte)(unsafe.Pointer(p)) }
+
+func quantizeRowAVX2(groups []actGroup, words []int16, x []float32) {
+	var w *byte
+	if words != nil {
+		w = bytePtr(&words[0])
+	}
+	_ = x[:len(groups)*groupValues]
+	quantizeAVX2(bytePtr(&groups[0]), w, &x[0], len(groups))
+}
+
+// widenAVX2 decodes whole eighths by f, the rest as the reference does.
+func widenAVX2(t quant.Type, f func(dst *float32, src *byte, k8 int)) func(dst []float32, src []byte) {
+	size := t.BlockBytes()
+	return func(dst []float32, src []byte) {
+		n := len(dst) &^ 7
+		if n > 0 {
+			f(&dst[0], &src[0], n/8)
+		}
+		if n < len(dst) {
+			mustDecode(t, dst[n:], src[n*size:])
+		}
+	}
+}
+
+// copyF32 relies on amd64 being little endian.
+func copyF32(dst []float32, src []byte) {
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&dst[0])), 4*len(dst)), src)
+}
+
+const floatRowsAtOnce = 8
+
+// floatRowsAVX2 takes 8 rows at a time; where fewer are left, the last one stands in for the rest.
+func floatRowsAVX2(f func(rows **byte, x *float32, k8 int, tails *float32, out *float32)) func(*product, workspace, int, int) {
+	return func(j *product, s workspace, lo, hi int) {
+		n := j.w.Cols &^ 7
+		var tails *float32
+		if n < j.w.Cols {
+			tails = (*float32)(unsafe.Pointer(&s.tail()[0]))
+		}
+		var rows [floatRowsAtOnce]*byte
+		var out [floatRowsAtOnce]float32
+		for i := lo; i < hi; i += len(rows) {
+			for k := range rows {
+				row := j.w.row(min(i+k, hi-1))
+				rows[k] = &row[0]
+				if tails != nil {
+					floatTail(j.w.Type, unsafe.Slice(tails, 8*len(rows))[8*k:8*k+8], row, n, j.w.Cols)
+				}
+			}
+			f(&rows[0], &j.a.F32[0], n/8, tails, &out[0])
+			copy(j.out[i:hi], out[:])
+		}
+	}
+}
+
+// floatTail decodes values from to to of a row and pads them with zeros.
+func floatTail(t quant.Type, dst []float32, row []byte, from, to int) {
+	clear(dst)
+	mustDecode(t, dst[:to-from], row[from*t.BlockBytes():])
+}
+
+func floatTileAVX2(t *floatTile) {
+	f := [...]func(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int){
+		floatTile1AVX2, floatTile2AVX2, floatTile3AVX2}[t.nx-1]
+	if t.nw == 4 {
+		f(&t.x[0], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &t.out[0], 4*t.outStride)
+		return
+	}
+	var out [3 * 4]float32
+	f(&t.x[0], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &out[0], 4*4)
+	for r := range t.nx {
+		copy(t.out[r*t.outStride:][:t.nw], out[4*r:])
+	}
+}
+
+// intRowsAVX2 takes any number of rows; a last group that is not whole is read from a padded copy.
+func intRowsAVX2(f func(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)) func(*product, workspace, int, int) {
+	return func(j *product, s workspace, lo, hi int) {
+		t, size := j.w.Type, j.w.rowBytes()
+		whole := j.w.Cols / groupValues
+		words, acts := bytePtr(&j.a.words[0]), bytePtr(&j.a.groups[0])
+		if j.w.Cols%groupValues == 0 {
+			f(&j.w.Data[lo*size], size, hi-lo, whole, nil, words, acts, &j.out[lo])
+			return
+		}
+		group := t.RowBytes(groupValues)
+		tails := s.tail()
+		for i := lo; i < hi; {
+			n := min(hi-i, len(tails)/group)
+			for k := range n {
+				padTail(tails[k*group:(k+1)*group], j.w.row(i + k)[whole*group:])
+			}
+			f(&j.w.Data[i*size], size, n, whole, &tails[0], words, acts, &j.out[i])
+			i += n
+		}
+	}
+}
+
+func padTail(dst, src []byte) {
+	n := copy(dst, src)
+	clear(dst[n:])
+}
+
+// unpackAVX2 unpacks whole groups by f, and a last one from a padded copy.
+func unpackAVX2(t quant.Type, f func(dst *byte, src *byte, n int)) func(dst []panelGroup, src []byte, s workspace) {
+	group := t.RowBytes(groupValues)
+	return func(dst []panelGroup, src []byte, s workspace) {
+		n := len(src) / group
+		if n > 0 {
+			f(bytePtr(&dst[0]), &src[0], n)
+		}
+		if n < len(dst) {
+			tail := s.tail()[:group]
+			padTail(tail, src[n*group:])
+			f(bytePtr(&dst[n]), &tail[0], 1)
+		}
+	}
+}
+
+type intTileFunc func(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+
+// intTiles are indexed by runs of 16, offsets, and rows of activations less one.
+var intTiles = [2][2][2]intTileFunc{
+	{{intTile32x1AVX2, intTile32x2AVX2}, {intTile32x1OffsetAVX2, intTile32x2OffsetAVX2}},
+	{{intTile16x1AVX2, intTile16x2AVX2}, {intTile16x1OffsetAVX2, intTile16x2OffsetAVX2}},
+}
+
+func (f *intFormat) tileAVX2(nx int) intTileFunc {
+	short, offset := 0, 0
+	if f.run == 16 {
+		short = 1
+	}
+	if f.offset {
+		offset = 1
+	}
+	return intTiles[short][offset][nx-1]
+}
+
+func intTileAVX2(t *intTile) {
+	f := t.format.tileAVX2(t.nx)
+	x, xStride := bytePtr(&t.x[0]), t.n*int(unsafe.Sizeof(actGroup{}))
+	w, wStride := bytePtr(&t.w[0]), t.n*int(unsafe.Sizeof(panelGroup{}))
+	if t.nw == 4 {
+		f(x, xStride, w, wStride, t.n, &t.out[0], 4*t.outStride)
+		return
+	}
+	var out [2 * 4]float32
+	f(x, xStride, w, wStride, t.n, &out[0], 4*4)
+	for r := range t.nx {
+		copy(t.out[r*t.outStride:][:t.nw], out[4*r:])
+	}
+}

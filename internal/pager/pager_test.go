@@ -1,0 +1,569 @@
+package pager_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/layout/layouttest"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/pager"
+	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/vfs"
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// contents are files of random bytes for a model, as long as it needs.
+func contents(m *layout.Model, seed uint64) [][]byte {
+	rng := rand.NewChaCha8([32]byte{byte(seed)})
+	var files [][]byte
+	for _, n := range layouttest.FileBytes(m) {
+		b := make([]byte, n)
+		rng.Read(b)
+		files = append(files, b)
+	}
+	return files
+}
+
+// aligned insists on what a direct file needs.
+type aligned struct {
+	vfs.File
+	align int
+}
+
+func (f aligned) Align() int { return f.align }
+
+func (f aligned) ReadAt(p []byte, off int64) (int, error) {
+	if off%int64(f.align) != 0 || len(p)%f.align != 0 || !mem.IsAligned(p, f.align) {
+		return 0, fmt.Errorf("read of %d bytes at %d into %p is not aligned to %d", len(p), off, p, f.align)
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// faulty fails reads while fail says so.
+type faulty struct {
+	vfs.File
+	fail func() bool
+}
+
+func (f faulty) ReadAt(p []byte, off int64) (int, error) {
+	if f.fail() {
+		return 0, syscall.EIO
+	}
+	return f.File.ReadAt(p, off)
+}
+
+// bench is a pager over files in memory.
+type bench struct {
+	model  *layout.Model
+	data   [][]byte
+	plan   *plan.Plan
+	ledger *budget.Ledger
+	pager  *pager.Pager
+	spent  budget.Usage // before the pager
+}
+
+type failer interface {
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+func open(t failer, m *layout.Model, request plan.Request, wrap func(vfs.File) vfs.File) *bench {
+	b := &bench{model: m, data: contents(m, 1)}
+	request.Model = m
+	p, err := plan.Make(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []vfs.File
+	for i, d := range b.data {
+		f := vfs.File(aligned{vfs.Bytes(fmt.Sprintf("file%d", i), d), max(request.Align, 1)})
+		if wrap != nil {
+			f = wrap(f)
+		}
+		files = append(files, f)
+	}
+	b.plan, b.ledger = p, budget.New(request.Budget)
+	b.spent = b.ledger.Snapshot()
+	b.pager, err = pager.Open(context.Background(), pager.Config{Model: m, Placement: p.Placement, Files: files, Ledger: b.ledger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// close checks that the ledger ends where it began.
+func (b *bench) close(t failer) {
+	if err := b.pager.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	if u := b.ledger.Snapshot(); u.Used != b.spent.Used {
+		t.Fatalf("the ledger ends at %d bytes, it began at %d", u.Used, b.spent.Used)
+	}
+}
+
+// sweep runs one sweep and compares every byte. It stops before matrix number stop, if that is ≥ 0.
+func (b *bench) sweep(t failer, stop int, skip ...layout.Kind) error {
+	s, err := b.pager.Begin(context.Background(), skip...)
+	if err != nil {
+		return err
+	}
+	defer s.End()
+	skipped := map[layout.Kind]bool{layout.Embedding: true}
+	for _, k := range skip {
+		skipped[k] = true
+	}
+	n := 0
+	for _, bundle := range b.model.Bundles {
+		if skipped[bundle.Kind] {
+			continue
+		}
+		for _, m := range bundle.Matrices {
+			if n == stop {
+				return nil
+			}
+			if err := b.matrix(t, s, m); err != nil {
+				return err
+			}
+			n++
+		}
+	}
+	return nil
+}
+
+func (b *bench) matrix(t failer, s *pager.Sweep, m *layout.Matrix) error {
+	row := 0
+	for tile, err := range s.Tiles(m) {
+		if err != nil {
+			return err
+		}
+		from := m.Offset + int64(row)*m.RowBytes()
+		if tile.Row0 != row || !bytes.Equal(tile.Data, b.data[m.File][from:from+int64(tile.Rows)*m.RowBytes()]) {
+			t.Fatalf("%s: tile of %d rows at %d, want row %d next; or other bytes", m.Name, tile.Rows, tile.Row0, row)
+		}
+		row += tile.Rows
+	}
+	if row != m.Rows {
+		t.Fatalf("%s: %d rows of %d", m.Name, row, m.Rows)
+	}
+	return nil
+}
+
+// draw makes a request whose budget lies between the least and everything.
+func draw(t *rapid.T, m *layout.Model) plan.Request {
+	r := plan.Request{Model: m, Align: rapid.SampledFrom([]int{1, 512, 4096}).Draw(t, "align"), Context: 8, MaxChunk: 8}
+	_, err := plan.Make(r)
+	var small *plan.TooSmallError
+	if !errors.As(err, &small) {
+		t.Fatal(err)
+	}
+	r.Budget = small.Least + int64(rapid.Float64Range(0, 1.5).Draw(t, "share")*float64(m.SweptBytes()))
+	return r
+}
+
+// readPerSweep is exactly what a sweep reads: as planned, but no further than the files go.
+func (b *bench) readPerSweep() int64 {
+	var total int64
+	pl := b.plan.Placement
+	for i := range pl.Units {
+		u := &pl.Units[i]
+		if u.Pinned {
+			continue
+		}
+		for t := range u.Tiles() {
+			start, end := pl.Enclosing(u.Tile(t))
+			total += min(end, int64(len(b.data[u.File]))) - start
+		}
+	}
+	return total
+}
+
+func TestEveryByteOfEverySweep(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := layouttest.Draw(t)
+		seed := rapid.Uint64().Draw(t, "delays")
+		var reads atomic.Uint64
+		delay := vfs.Fault(nil, vfs.Plan{Delay: func(read int64) time.Duration {
+			return time.Duration(rand.New(rand.NewPCG(seed, reads.Add(1))).IntN(200)) * time.Microsecond
+		}})
+		wrap := delay.Wrap
+		if rapid.Bool().Draw(t, "no delays") {
+			wrap = nil
+		}
+		b := open(t, m, draw(t, m), wrap)
+		defer b.close(t)
+		sweeps := rapid.IntRange(1, 4).Draw(t, "sweeps")
+		for range sweeps {
+			var skip []layout.Kind
+			stop := -1
+			switch rapid.IntRange(0, 5).Draw(t, "how") {
+			case 0:
+				stop = rapid.IntRange(0, len(m.Sweep())).Draw(t, "stop")
+			case 1:
+				skip = append(skip, layout.Head)
+			case 2:
+				skip = append(skip, layout.Attention)
+			}
+			if err := b.sweep(t, stop, skip...); err != nil {
+				t.Fatal(err)
+			}
+			b.lookUp(t, rapid.SliceOfN(rapid.IntRange(0, m.Matrices[0].Rows-1), 0, 20).Draw(t, "rows"))
+		}
+		b.checkVectors(t)
+	})
+}
+
+// lookUp compares rows of the embedding.
+func (b *bench) lookUp(t failer, rows []int) {
+	m := b.model.Matrices[0]
+	var ids []int32
+	for _, r := range rows {
+		ids = append(ids, int32(r))
+	}
+	seen := make([]int, len(ids))
+	err := b.pager.Rows(context.Background(), m, ids, func(i int, raw []byte) error {
+		seen[i]++
+		if from := m.Offset + int64(ids[i])*m.RowBytes(); !bytes.Equal(raw, b.data[m.File][from:from+m.RowBytes()]) {
+			return fmt.Errorf("row %d has other bytes", ids[i])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range seen {
+		if n != 1 {
+			t.Fatalf("row %d was visited %d times", i, n)
+		}
+	}
+}
+
+func (b *bench) checkVectors(t failer) {
+	for _, v := range b.model.Vectors {
+		raw := b.data[v.File][v.Offset : v.Offset+int64(4*v.Len)]
+		if got := mem.FromFloat32s(b.pager.Vector(v)); !bytes.Equal(got, raw) {
+			t.Fatalf("vector %s has other values", v.Name)
+		}
+	}
+}
+
+// In the steady state a sweep reads exactly the streamed part.
+func TestBytesAreCounted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := layouttest.Draw(t)
+		b := open(t, m, draw(t, m), nil)
+		defer b.close(t)
+		if err := b.sweep(t, -1); err != nil {
+			t.Fatal(err)
+		}
+		b.settle(t)
+		before := b.pager.Stats()
+		const sweeps = 3
+		for range sweeps {
+			if err := b.sweep(t, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.settle(t)
+		got := b.pager.Stats().Sub(before)
+		if want := sweeps * b.readPerSweep(); got.Read != want || got.Streamed() != want {
+			t.Fatalf("%d bytes read, %d of them streamed, want %d", got.Read, got.Streamed(), want)
+		}
+		if got.Passed != sweeps*m.SweptBytes() || got.Hit != sweeps*b.plan.PinnedBytes || got.Sweeps != sweeps {
+			t.Fatalf("%+v, want %d bytes passed and %d hit", got, sweeps*m.SweptBytes(), sweeps*b.plan.PinnedBytes)
+		}
+		if r := b.plan.ReadBytes - b.readPerSweep(); r < 0 || r > int64(len(b.data)*b.plan.Placement.Align) {
+			t.Fatalf("planned are %d bytes, read are %d", b.plan.ReadBytes, b.readPerSweep())
+		}
+	})
+}
+
+// settle waits until the readers have filled the ring for the next sweep.
+func (b *bench) settle(t failer) {
+	if err := b.pager.Preload(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for last := int64(-1); ; {
+		time.Sleep(3 * time.Millisecond)
+		n, busy := b.pager.Progress()
+		if !busy && n == last {
+			return
+		}
+		last = n
+	}
+}
+
+// A read that fails twice ends the sweep with an error that says where; the next sweep works.
+func TestFaultsEndOneSweep(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := layouttest.Draw(t)
+		var failing atomic.Bool
+		var reads atomic.Int64
+		wrap := func(f vfs.File) vfs.File {
+			return faulty{f, func() bool { return failing.Load() && reads.Add(1) > 2 }}
+		}
+		b := open(t, m, draw(t, m), wrap)
+		defer b.close(t)
+		if rapid.Bool().Draw(t, "load first") {
+			if err := b.sweep(t, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		failing.Store(true)
+		for range 2 {
+			err := b.sweep(t, -1)
+			if err == nil {
+				continue // all bytes were there before
+			}
+			if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "file") || !strings.Contains(err.Error(), "offset") {
+				t.Fatalf("an error that does not say what happened where: %v", err)
+			}
+		}
+		failing.Store(false)
+		for range 2 {
+			if err := b.sweep(t, -1); err != nil {
+				t.Fatalf("after the fault: %v", err)
+			}
+		}
+	})
+}
+
+// One failure alone is not noticed: there is a second try.
+func TestSecondTry(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := layouttest.Draw(t)
+		fault := vfs.Fault(nil, vfs.Plan{FailRead: int64(rapid.IntRange(1, 40).Draw(t, "fail"))})
+		b := open(t, m, draw(t, m), fault.Wrap)
+		defer b.close(t)
+		for range 3 {
+			if err := b.sweep(t, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func streaming(t *testing.T, wrap func(vfs.File) vfs.File) *bench {
+	m := layouttest.Shape{Layers: 6, Hidden: 256, FFN: 768, KVDim: 128, Vocab: 2000, Tied: false}.Model()
+	b := open(t, m, plan.Request{Budget: 6 << 20, Align: 512, Context: 8, MaxChunk: 8}, wrap)
+	if b.plan.Resident || b.plan.PinnedBytes == 0 {
+		t.Fatalf("the test wants a part pinned and a part streamed: %+v", b.plan)
+	}
+	return b
+}
+
+// cut is a file that has become shorter since it was opened.
+type cut struct {
+	vfs.File
+	end *atomic.Int64
+}
+
+func (f cut) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	if end := f.end.Load(); end > 0 && off+int64(n) > end {
+		return int(max(0, end-off)), io.EOF
+	}
+	return n, err
+}
+
+func TestTruncatedFile(t *testing.T) {
+	var end atomic.Int64
+	b := streaming(t, func(f vfs.File) vfs.File { return cut{f, &end} })
+	defer b.close(t)
+	end.Store(6 << 20)
+	var err error
+	for range 2 { // the readers may have passed the end before it was there
+		err = errors.Join(err, b.sweep(t, -1))
+	}
+	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "blk.") || !strings.Contains(err.Error(), "file ends at") {
+		t.Errorf("a truncated file gives %v", err)
+	}
+	end.Store(0)
+	if err := b.sweep(t, -1); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestShortFileIsRefused(t *testing.T) {
+	m := layouttest.Shape{Layers: 1, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 100}.Model()
+	p, err := plan.Make(plan.Request{Model: m, Budget: 64 << 20, Align: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := budget.New(64 << 20)
+	_, err = pager.Open(context.Background(), pager.Config{Model: m, Placement: p.Placement, Ledger: l,
+		Files: []vfs.File{vfs.Bytes("short.gguf", make([]byte, 5000))}})
+	if err == nil || !strings.Contains(err.Error(), "short.gguf is truncated") {
+		t.Errorf("%v", err)
+	}
+	if l.Snapshot().Used != 0 {
+		t.Errorf("the ledger holds %d bytes", l.Snapshot().Used)
+	}
+}
+
+func TestNoRoomLeavesNothing(t *testing.T) {
+	m := layouttest.Shape{Layers: 1, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 100}.Model()
+	p, err := plan.Make(plan.Request{Model: m, Budget: 64 << 20, Align: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := budget.New(1000)
+	_, err = pager.Open(context.Background(), pager.Config{Model: m, Placement: p.Placement, Ledger: l,
+		Files: []vfs.File{vfs.Bytes("f", make([]byte, 2<<20))}})
+	var no *budget.NoRoomError
+	if !errors.As(err, &no) || l.Snapshot().Used != 0 {
+		t.Errorf("%v, %d bytes used", err, l.Snapshot().Used)
+	}
+}
+
+// The order of the sweep is checked, not waited for.
+func TestWrongOrder(t *testing.T) {
+	b := streaming(t, nil)
+	defer b.close(t)
+	order := b.model.Sweep()
+	s, err := b.pager.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.pager.Begin(context.Background()); err == nil {
+		t.Error("two sweeps at once")
+	}
+	if err := b.pager.Close(); err == nil {
+		t.Error("closed during a sweep")
+	}
+	if err := b.matrix(t, s, order[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.matrix(t, s, order[2]); err == nil || !strings.Contains(err.Error(), order[1].Name+" is next") {
+		t.Errorf("out of order: %v", err)
+	}
+	s.End()
+	s.End()
+	if err := b.matrix(t, s, order[1]); err == nil {
+		t.Error("an ended sweep goes on")
+	}
+	if s, err = b.pager.Begin(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for range s.Tiles(order[0]) {
+		break
+	}
+	if err := b.matrix(t, s, order[1]); err == nil || !strings.Contains(err.Error(), "left early") {
+		t.Errorf("after a loop that was left: %v", err)
+	}
+	s.End()
+	if err := b.sweep(t, -1); err != nil {
+		t.Error(err)
+	}
+}
+
+// Waiting for a tile ends with the context.
+func TestCancel(t *testing.T) {
+	block := make(chan struct{})
+	var on atomic.Bool
+	b := streaming(t, func(f vfs.File) vfs.File {
+		return faulty{f, func() bool {
+			if on.Load() {
+				<-block
+			}
+			return false
+		}}
+	})
+	on.Store(true)
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := b.pager.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(5*time.Millisecond, cancel)
+	for _, m := range b.model.Sweep() {
+		if err = b.matrix(t, s, m); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	s.End()
+	on.Store(false)
+	close(block)
+	if err := b.sweep(t, -1); err != nil {
+		t.Error(err)
+	}
+	b.close(t)
+	if _, err := b.pager.Begin(context.Background()); !errors.Is(err, pager.ErrClosed) {
+		t.Errorf("begin after close: %v", err)
+	}
+	if err := b.pager.Close(); err != nil {
+		t.Errorf("second close: %v", err)
+	}
+}
+
+func TestRowsErrors(t *testing.T) {
+	var failing atomic.Bool
+	b := streaming(t, func(f vfs.File) vfs.File { return faulty{f, failing.Load} })
+	defer b.close(t)
+	m := b.model.Bundles[0].Matrices[0]
+	visit := func(int, []byte) error { return nil }
+	if err := b.pager.Rows(context.Background(), m, []int32{0, int32(m.Rows)}, visit); err == nil {
+		t.Error("a row behind the end")
+	}
+	stop := errors.New("enough")
+	err := b.pager.Rows(context.Background(), m, []int32{5, 6, 7, 5}, func(int, []byte) error { return stop })
+	if !errors.Is(err, stop) {
+		t.Errorf("the visitor's error became %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := b.pager.Rows(ctx, m, []int32{1}, visit); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	failing.Store(true)
+	if err := b.pager.Rows(context.Background(), m, []int32{9}, visit); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "row 9 of token_embd") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Neither tiles nor look-ups leave garbage.
+func TestNoGarbage(t *testing.T) {
+	b := streaming(t, nil)
+	defer b.close(t)
+	order := b.model.Sweep()
+	embed := b.model.Bundles[0].Matrices[0]
+	rows := []int32{7, 1, 7, 900}
+	visit := func(int, []byte) error { return nil }
+	run := func() {
+		s, err := b.pager.Begin(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range order {
+			for _, err := range s.Tiles(m) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s.End()
+		if err := b.pager.Rows(context.Background(), embed, rows, visit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(50, run); n > 4 {
+		t.Errorf("%.1f allocations for a sweep of %d matrices and a look-up", n, len(order))
+	}
+}

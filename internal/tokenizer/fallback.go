@@ -1,0 +1,197 @@
+package tokenizer
+
+import (
+	"math"
+	"slices"
+	"unicode/utf8"
+)
+
+// spaceMark is what SentencePiece writes for a space.
+const spaceMark = "▁"
+
+// byteTokens are the tokens for single bytes that stand in for characters without a token.
+type byteTokens struct {
+	ids [256]uint32 // noToken where there is none
+	unk uint32      // for a byte without a token; noToken: it is dropped
+}
+
+func newByteTokens() byteTokens {
+	var b byteTokens
+	for i := range b.ids {
+		b.ids[i] = noToken
+	}
+	b.unk = noToken
+	return b
+}
+
+// parseByteToken reads a token that is written <0x0A>.
+func parseByteToken(token []byte) (byte, bool) {
+	if len(token) != 6 || string(token[:3]) != "<0x" || token[5] != '>' {
+		return 0, false
+	}
+	var b byte
+	for _, c := range token[3:5] {
+		switch {
+		case c >= '0' && c <= '9':
+			b = b<<4 | (c - '0')
+		case c >= 'A' && c <= 'F':
+			b = b<<4 | (c - 'A' + 10)
+		default:
+			return 0, false
+		}
+	}
+	return b, true
+}
+
+// append appends the tokens of a character's bytes.
+func (b *byteTokens) append(ids []uint32, char string) []uint32 {
+	for i := 0; i < len(char); i++ {
+		if b.ids[char[i]] == noToken { // one missing byte makes the whole character unknown
+			if b.unk != noToken {
+				ids = append(ids, b.unk)
+			}
+			return ids
+		}
+	}
+	for i := 0; i < len(char); i++ {
+		ids = append(ids, b.ids[char[i]])
+	}
+	return ids
+}
+
+// charBPE is BPE that begins with characters, with bytes for those that have no token (Llama 2 and
+// Gemma in tokenizer.json).
+type charBPE struct {
+	vocab        *vocab
+	merges       *merges
+	bytes        byteTokens
+	fuseUnk      bool
+	ignoreMerges bool
+}
+
+func (m *charBPE) encode(dst []int32, piece string, s *scratch) []int32 {
+	if m.ignoreMerges {
+		if id, ok := m.vocab.find(piece); ok {
+			return append(dst, int32(id))
+		}
+	}
+	s.ids = s.ids[:0]
+	for i := 0; i < len(piece); {
+		_, n := utf8.DecodeRuneInString(piece[i:])
+		if id, ok := m.vocab.find(piece[i : i+n]); ok {
+			s.ids = append(s.ids, id)
+		} else {
+			before := len(s.ids)
+			s.ids = m.bytes.append(s.ids, piece[i:i+n])
+			if m.fuseUnk && before > 0 && len(s.ids) > before && s.ids[before] == m.bytes.unk && s.ids[before-1] == m.bytes.unk {
+				s.ids = s.ids[:before]
+			}
+		}
+		i += n
+	}
+	return mergeSymbols(dst, s, m.merges)
+}
+
+// scoredBPE is SentencePiece's BPE: any two neighbours that make a token together may be joined; the
+// pair whose token has the highest score goes first, and of equals the leftmost.
+type scoredBPE struct {
+	vocab  *vocab
+	scores u32s // a key that falls as the score rises
+	bytes  byteTokens
+}
+
+// scoreKey maps a score to a key for a heap whose least key comes first.
+func scoreKey(score float32) uint32 {
+	if score == 0 {
+		score = 0 // of both zeros
+	}
+	bits := math.Float32bits(score)
+	if bits>>31 == 0 {
+		return ^(bits | 1<<31)
+	}
+	return bits
+}
+
+// span is a symbol: a part of the text.
+type span struct{ start, end, prev, next int32 }
+
+func (m *scoredBPE) encode(dst []int32, piece string, s *scratch) []int32 {
+	if piece == "" {
+		return dst
+	}
+	spans, heap := s.spans[:0], s.heap[:0]
+	for i := 0; i < len(piece); {
+		_, n := utf8.DecodeRuneInString(piece[i:])
+		at := int32(len(spans))
+		spans = append(spans, span{int32(i), int32(i + n), at - 1, at + 1})
+		i += n
+	}
+	spans[len(spans)-1].next = -1
+	for i := range spans[:len(spans)-1] {
+		if key, ok := m.key(piece, spans, int32(i)); ok {
+			heap = append(heap, key)
+		}
+	}
+	heapify(heap)
+	for len(heap) > 0 {
+		top := heap[0]
+		heap = heapPop(heap)
+		at := int32(uint32(top))
+		if key, ok := m.key(piece, spans, at); ok && key == top {
+			heap = m.join(piece, spans, at, heap)
+		}
+	}
+	s.spans, s.heap = spans, heap
+	return m.tokens(dst, piece, s)
+}
+
+// key returns the heap's entry for the pair that begins at a symbol.
+func (m *scoredBPE) key(piece string, spans []span, at int32) (uint64, bool) {
+	left := spans[at]
+	if left.end == left.start || left.next < 0 {
+		return 0, false
+	}
+	id, ok := m.vocab.find(piece[left.start:spans[left.next].end])
+	if !ok {
+		return 0, false
+	}
+	return uint64(m.scores.at(id))<<32 | uint64(at), true
+}
+
+// join makes a symbol and its right neighbour one and pushes the pairs that come of it.
+func (m *scoredBPE) join(piece string, spans []span, at int32, heap []uint64) []uint64 {
+	left := &spans[at]
+	right := &spans[left.next]
+	left.end, left.next = right.end, right.next
+	right.end = right.start // gone
+	if left.next >= 0 {
+		spans[left.next].prev = at
+	}
+	for _, first := range []int32{left.prev, at} {
+		if first < 0 {
+			continue
+		}
+		if key, ok := m.key(piece, spans, first); ok {
+			heap = heapPush(heap, key)
+		}
+	}
+	return heap
+}
+
+// tokens appends the tokens of the symbols that are left.
+func (m *scoredBPE) tokens(dst []int32, piece string, s *scratch) []int32 {
+	s.ids = s.ids[:0]
+	for at := int32(0); at >= 0; at = s.spans[at].next {
+		text := piece[s.spans[at].start:s.spans[at].end]
+		if id, ok := m.vocab.find(text); ok {
+			s.ids = append(s.ids, id)
+		} else {
+			s.ids = m.bytes.append(s.ids, text)
+		}
+	}
+	dst = slices.Grow(dst, len(s.ids))
+	for _, id := range s.ids {
+		dst = append(dst, int32(id))
+	}
+	return dst
+}
