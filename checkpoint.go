@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/chat"
 	"github.com/spillway/spillway/internal/checkpoint"
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/kv"
@@ -30,6 +31,7 @@ type Checkpoint struct {
 	tok      *tokenizer.Tokenizer
 	tokErr   error // why there is no tokenizer; ids still work
 	buffers  []*mem.Buffer
+	template *chat.Template
 	embedded bool
 	defaults Defaults
 }
@@ -56,6 +58,9 @@ func (rt *Runtime) load(ctx context.Context, embedded bool, open func() (*checkp
 	c := &Checkpoint{rt: rt, cat: cat, embedded: embedded}
 	if c.model, err = models.Describe(cat); err == nil {
 		c.defaults, err = readDefaults(cat)
+	}
+	if err == nil {
+		c.template, err = chat.FromCatalog(cat)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -192,4 +197,3 @@ func (c *Checkpoint) checkTypes(exact bool) error {
 
 // TooSmallError says that the memory does not do, and how much would.
 type TooSmallError = plan.TooSmallError
-

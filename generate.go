@@ -107,14 +107,13 @@ func (r Request) messages() []Message {
 	return []Message{{Role: "user", Content: r.Prompt}}
 }
 
-// encode turns a prompt into ids. A template writes its control tokens out; raw text gets only those
-// that the tokenizer adds by itself.
+// encode turns a prompt into ids.
 func (c *Checkpoint) encode(text string, raw bool) ([]int32, error) {
 	tok, err := c.Tokenizer()
 	if err != nil {
 		return nil, err
 	}
-	ids, err := tok.Encode(nil, text, encodeOptions(tok, text, raw))
+	ids, err := tok.Encode(nil, text, encodeOptions(raw))
 	if err == nil && len(ids) == 0 {
 		err = errors.New("the prompt is empty")
 	}
@@ -224,7 +223,7 @@ func (w *writer) finish(e engine.Event, stopped bool, a *Answer) error {
 	switch {
 	case stopped:
 		a.FinishReason = FinishStop
-		return nil
+		return w.err
 	case e.Reason == engine.Failed:
 		return fmt.Errorf("the answer ended after %d tokens: %w", len(a.IDs), e.Err)
 	}

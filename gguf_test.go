@@ -20,7 +20,9 @@ var ggufModels = []string{"small", "llama", "qwen2", "qwen3"}
 // TestTinyGGUF compares tiny GGUF models with transformers on the same weights, dequantized.
 func TestTinyGGUF(t *testing.T) {
 	for _, name := range ggufModels {
-		t.Run(name, func(t *testing.T) { checkTiny(t, strings.TrimSuffix(testutil.Shared(t, "oracle-gguf/models/"+name+".gguf"), ".gguf")) })
+		t.Run(name, func(t *testing.T) {
+			checkTiny(t, strings.TrimSuffix(testutil.Shared(t, "oracle-gguf/models/"+name+".gguf"), ".gguf"))
+		})
 	}
 }
 

@@ -1,8 +1,9 @@
 package spillway
 
 import (
-	"errors"
+	"time"
 
+	"github.com/spillway/spillway/internal/chat"
 	"github.com/spillway/spillway/internal/tokenizer"
 )
 
@@ -14,9 +15,29 @@ type Message struct {
 
 // Render writes messages as the model's chat template does, ready for its answer.
 func (c *Checkpoint) Render(ms []Message) (string, error) {
-	return "", errors.New("no template")
+	in := chat.Input{AddGenerationPrompt: true, Now: time.Now()}
+	for _, m := range ms {
+		in.Messages = append(in.Messages, chat.Text(m.Role, m.Content))
+	}
+	if c.tok != nil {
+		if id, ok := c.tok.BOS(); ok {
+			in.BOS = c.tok.Token(id)
+		}
+		if eos := c.tok.EOS(); len(eos) > 0 {
+			in.EOS = c.tok.Token(eos[0])
+		}
+	}
+	return c.template.Render(in)
 }
 
-func encodeOptions(tok *tokenizer.Tokenizer, text string, raw bool) tokenizer.Options {
+// TemplateName says where the chat template is from: "the model's", or the name of the default.
+func (c *Checkpoint) TemplateName() string { return c.template.Name }
+
+// DefaultTemplate reports whether the model came without a chat template.
+func (c *Checkpoint) DefaultTemplate() bool { return c.template.Name == chat.DefaultName }
+
+// encodeOptions: a template writes its control tokens out; raw text gets only those that the
+// tokenizer adds by itself.
+func encodeOptions(raw bool) tokenizer.Options {
 	return tokenizer.Options{AddSpecial: raw, ParseSpecial: !raw}
 }

@@ -20,7 +20,8 @@ const (
 	maxTensors = 1 << 20
 	maxDims    = 16
 	// maxMeta bounds the strings of __metadata__ that are kept.
-	maxMeta = 8 << 20
+	maxMeta     = 8 << 20
+	maxMetaKeys = 1024
 )
 
 // dtype is an element type: its bits, and quant's name for it.
@@ -135,8 +136,8 @@ func (r *reader) metadata() error {
 		if err != nil {
 			return err
 		}
-		if r.kept += len(key) + len(text); r.kept > maxMeta {
-			return r.fail("__metadata__", "more than %d bytes", maxMeta)
+		if r.kept += len(key) + len(text); r.kept > maxMeta || len(r.meta) == maxMetaKeys {
+			return r.fail("__metadata__", "more than %d keys or %d bytes", maxMetaKeys, maxMeta)
 		}
 		r.meta = append(r.meta, container.Entry{Key: key, Value: container.TextValue(text)})
 		return nil
