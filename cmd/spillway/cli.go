@@ -38,6 +38,9 @@ type cli struct {
 	Run     runCommand     `cmd:"" help:"One answer, streamed to stdout."`
 	Plan    planCommand    `cmd:"" help:"What goes where, predicted speed, the least memory that works."`
 	Inspect inspectCommand `cmd:"" help:"Metadata, tensors, bundles, and a picture of where the bytes are."`
+	Verify  verifyCommand  `cmd:"" help:"Digests of the file; --identity proves that settings do not change a bit."`
+	Probe   probeCommand   `cmd:"" help:"One forward pass to a file: logits and taps."`
+	Bench   benchCommand   `cmd:"" help:"Speed, with the roofline."`
 	Synth   synthCommand   `cmd:"" help:"Write a model of a published shape with random weights."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }

@@ -25,19 +25,19 @@ func (*inspectCommand) Help() string {
 
 // inspection is what `spillway inspect --json` prints.
 type inspection struct {
-	Path       string           `json:"path"`
-	Format     string           `json:"format"`
-	Version    int              `json:"version"`
-	Identity   string           `json:"identity"`
-	Files      []inspectedFile  `json:"files"`
-	Bytes      int64            `json:"bytes"` // of all tensors
-	Model      *inspectedModel  `json:"model"` // null if it is not of a known family
-	Problem    string           `json:"problem,omitempty"`
-	Shares     []share          `json:"shares"`
-	Types      []share          `json:"types"`
-	Metadata   []inspectedEntry `json:"metadata"`
-	Tensors    []inspectedTensor `json:"tensors"`
-	Bundles    []inspectedBundle `json:"bundles"`
+	Path     string            `json:"path"`
+	Format   string            `json:"format"`
+	Version  int               `json:"version"`
+	Identity string            `json:"identity"`
+	Files    []inspectedFile   `json:"files"`
+	Bytes    int64             `json:"bytes"` // of all tensors
+	Model    *inspectedModel   `json:"model"` // null if it is not of a known family
+	Problem  string            `json:"problem,omitempty"`
+	Shares   []share           `json:"shares"`
+	Types    []share           `json:"types"`
+	Metadata []inspectedEntry  `json:"metadata"`
+	Tensors  []inspectedTensor `json:"tensors"`
+	Bundles  []inspectedBundle `json:"bundles"`
 }
 
 type inspectedFile struct {

@@ -2,26 +2,33 @@ package main
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/layout"
 	"github.com/spillway/spillway/internal/machine"
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
 const (
-	driveTime     = 600 * time.Millisecond
+	driveTime     = 500 * time.Millisecond
 	driveBuffer   = 12 << 20 // the largest request
+	kernelTime    = 100 * time.Millisecond
 	measureBuffer = 128 << 20
 	measureLeast  = 1 << 20
 )
 
-// measure returns what drive and memory give now. No model runs meanwhile, so that its room of the
-// budget, free bytes, is there for the buffer; where that is little, less is measured.
-func measure(c *spillway.Checkpoint, free int64, threads int) (speeds plan.Machine, err error) {
+// measure returns what drive, memory and kernels give now. No model runs meanwhile, so that its room
+// in the plan's budget is there for the buffer; where that is little, less is measured.
+func measure(o *opened, p *plan.Plan, exact bool) (speeds plan.Machine, err error) {
+	free := p.Budget - p.Pools[budget.Runtime]
 	n := int(min(free*3/4, measureBuffer)) &^ (measureLeast - 1)
 	if n < measureLeast {
 		return plan.Machine{}, nil
@@ -32,21 +39,75 @@ func measure(c *spillway.Checkpoint, free int64, threads int) (speeds plan.Machi
 	}
 	defer func() { err = errors.Join(err, buf.Free()) }()
 	b := buf.Bytes()
+	speeds.Flops = kernelSpeed(o, b, exact)
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1 // else the system backs it with one page of zeros
 	}
-	speeds.Memory = machine.ReadBandwidth(b, threads)
+	speeds.Memory = machine.ReadBandwidth(b, o.rt.Threads())
+	profile, err := vfs.MeasureDrive(largestFile(o.Checkpoint), b[:min(n, driveBuffer)], driveTime)
+	speeds.Drive = profile.Best.BytesPerSecond
+	return speeds, err
+}
+
+func largestFile(c *spillway.Checkpoint) vfs.File {
 	files := c.Catalog().Files
-	largest := files[0].File
-	for _, f := range files {
-		if f.File.Size() > largest.Size() {
-			largest = f.File
+	i := 0
+	for k := range files {
+		if files[k].File.Size() > files[i].File.Size() {
+			i = k
 		}
 	}
-	profile, err := vfs.MeasureDrive(largest, b[:min(n, driveBuffer)], driveTime)
-	if err != nil {
-		return plan.Machine{}, err
+	return files[i].File
+}
+
+// kernelSpeed is the operations per second of a product that stays in the caches, with weights of the
+// model's most common type; 0 if b is too small. b holds zeros.
+func kernelSpeed(o *opened, b []byte, exact bool) float64 {
+	const rows, cols, outputs = 64, 2048, 256
+	w := kernel.Weights{Type: commonType(o.Layout()), Rows: outputs, Cols: cols}
+	integer := kernel.Integer(w.Type, exact)
+	take := func(n int) []byte {
+		n = mem.Round(n)
+		if n > len(b) {
+			return nil
+		}
+		part := b[:n]
+		b = b[n:]
+		return part
 	}
-	speeds.Drive = profile.Best.BytesPerSecond
-	return speeds, nil
+	w.Data = take(outputs * w.Type.RowBytes(cols))
+	acts := take(kernel.ActsBytes(rows, cols, integer))
+	scratch := take(kernel.ScratchBytes(o.rt.Threads(), cols))
+	out := take(rows * outputs * 4)
+	if w.Data == nil || acts == nil || scratch == nil || out == nil || !exact && !kernel.Supported(w.Type) {
+		return 0
+	}
+	w.Data = w.Data[:outputs*w.Type.RowBytes(cols)]
+	a := kernel.MakeActs(acts, rows, cols, integer)
+	for r := range rows {
+		a.SetRow(r, make([]float32, cols))
+	}
+	pool := kernel.NewPool(o.rt.Threads())
+	defer pool.Close()
+	count, start := 0, time.Now()
+	for time.Since(start) < kernelTime {
+		kernel.MatMul(pool, scratch, w, &a, mem.AsFloat32s(out), outputs, exact)
+		count++
+	}
+	return float64(count) * 2 * rows * cols * outputs / time.Since(start).Seconds()
+}
+
+// commonType is the type that most bytes of a sweep have.
+func commonType(l *layout.Model) quant.Type {
+	sums := map[quant.Type]int64{}
+	for _, m := range l.Sweep() {
+		sums[m.Type] += m.Bytes()
+	}
+	best := quant.F32
+	for _, t := range slices.Sorted(maps.Keys(sums)) {
+		if sums[t] > sums[best] {
+			best = t
+		}
+	}
+	return best
 }

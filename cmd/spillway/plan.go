@@ -67,14 +67,14 @@ func (c *planCommand) print(s *session, o *opened) error {
 	if err != nil {
 		return err
 	}
-	speeds, err := measure(o.Checkpoint, p.Budget-p.Pools[budget.Runtime], o.rt.Threads())
+	speeds, err := measure(o, p, s.flags.Exact)
 	if err != nil {
 		return err
 	}
 	forecast := p.Predict(speeds)
 	if s.flags.JSON {
 		return s.printJSON(planned{
-			Budget: p.Budget, Least: p.Least, Resident: p.Resident, Pinned: p.PinnedBytes, Streamed: p.ReadBytes,
+			Budget: p.Budget, Least: p.Least, Resident: p.Resident, Pinned: p.PinnedBytes, Streamed: p.StreamedBytes,
 			Pools: plannedPools{
 				Weights: p.Pools[budget.Weights], KV: p.Pools[budget.KV], Activation: p.Pools[budget.Activation],
 				Staging: p.Pools[budget.Staging], Runtime: p.Pools[budget.Runtime],
@@ -102,7 +102,8 @@ func describePlan(w io.Writer, o *opened, p *plan.Plan, context int, speeds plan
 	} else {
 		line("%s of weights stay in memory, %s are read for every sweep", report.Bytes(p.PinnedBytes), report.Bytes(p.ReadBytes))
 	}
-	line("drive %s, memory %s", report.Rate(speeds.Drive), report.Rate(speeds.Memory))
-	line("at most %.3g tokens/s decoding, bound by the %s; prompts in chunks of %d tokens", forecast.Decode, forecast.Limit, p.Chunk)
+	line("drive %s, memory %s, products %.0f Gop/s", report.Rate(speeds.Drive), report.Rate(speeds.Memory), speeds.Flops/1e9)
+	line("at most %.3g tokens/s decoding, bound by the %s; %.3g tokens/s for prompts, in chunks of %d", forecast.Decode, forecast.Limit,
+		forecast.Prefill, p.Chunk)
 	return errors.Join(all...)
 }

@@ -10,34 +10,57 @@ import (
 	"github.com/spillway/spillway/internal/report"
 )
 
-// report says what an answer cost: as JSON on stdout, or as prose on stderr.
-func (s *session) report(ctx context.Context, o *opened, m *spillway.Model, a *spillway.Answer) error {
-	if s.flags.Quiet && !s.flags.JSON {
-		return nil
-	}
-	r := s.newReport(ctx, o, m, a)
-	if s.flags.JSON {
-		return s.printJSON(r)
-	}
-	_, err := io.WriteString(s.stderr, "\n"+r.Prose())
-	return err
-}
-
-// newReport collects what the rooms have counted.
-func (s *session) newReport(ctx context.Context, o *opened, m *spillway.Model, a *spillway.Answer) *report.Report {
+// newReport collects what the rooms have counted. The model is still open.
+func newReport(o *opened, m *spillway.Model, a *spillway.Answer) *report.Report {
 	r := &report.Report{
 		Text: a.Text, PromptIDs: ints(a.PromptIDs), IDs: ints(a.IDs), FinishReason: a.FinishReason,
-		Model:  modelReport(o.Checkpoint),
-		Memory: memoryReport(o.rt, m),
+		Model: modelReport(o.Checkpoint),
 		Speed: report.Speed{
 			LoadSeconds:   m.LoadTime().Seconds(),
 			PrefillTokens: len(a.PromptIDs) - a.CachedTokens, PrefillSeconds: a.Prefill.Seconds(),
 			DecodeTokens: max(len(a.IDs)-1, 0), DecodeSeconds: a.Decode.Seconds(),
 		},
+		Notes: notes(o.Checkpoint),
 	}
-	work := workOf(m, r.Speed)
-	r.IO = report.IO{RequiredBytes: work.Required, ReadBytes: work.Read, HitBytes: m.IO().Hit}
 	return r
+}
+
+// notes are what a user should hear once about a model.
+func notes(c *spillway.Checkpoint) []string {
+	var all []string
+	if c.DefaultTemplate() {
+		all = append(all, "the model has no chat template; the default one was used (--raw leaves it out)")
+	}
+	for _, f := range c.Catalog().Files {
+		if why := f.Why(); why != "" {
+			all = append(all, why)
+			break
+		}
+	}
+	return all
+}
+
+// report says what an answer cost: as JSON on stdout, or as prose on stderr. The model is closed by
+// now, so that its memory is free for measurements.
+func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *plan.Plan, w plan.Work) error {
+	if s.flags.Quiet && !s.flags.JSON {
+		return nil
+	}
+	if ctx.Err() == nil {
+		speeds, err := measure(o, p, s.flags.Exact)
+		if err != nil {
+			return err
+		}
+		f := plan.RooflineOf(w, speeds)
+		r.Roofline = report.Roofline{Limit: f.Limit, Fraction: f.Fraction, DriveFraction: f.DriveFraction, PolicyFraction: f.PolicyFraction}
+		r.IO.DriveBytesPerSecond = speeds.Drive
+	}
+	r.Memory = memoryReport(o.rt, p)
+	if s.flags.JSON {
+		return s.printJSON(r)
+	}
+	_, err := io.WriteString(s.stderr, "\n"+r.Prose())
+	return err
 }
 
 func ints(ids []int32) []int {
@@ -55,8 +78,8 @@ func modelReport(c *spillway.Checkpoint) report.Model {
 	}
 }
 
-func memoryReport(rt *spillway.Runtime, m *spillway.Model) report.Memory {
-	r := report.Memory{Budget: rt.Memory(), LedgerPeak: rt.Ledger().Peak, Least: m.CurrentPlan().Least}
+func memoryReport(rt *spillway.Runtime, plan *plan.Plan) report.Memory {
+	r := report.Memory{Budget: rt.Memory(), LedgerPeak: rt.Ledger().Peak, Least: plan.Least}
 	if p, ok := machine.ReadProcess(); ok {
 		r.RSSPeak = p.PeakRSS
 	}
@@ -68,14 +91,21 @@ func memoryReport(rt *spillway.Runtime, m *spillway.Model) report.Memory {
 
 // workOf is what the model's sweeps did since it was started. The first one fills the memory: it
 // reads every weight; the others at least what the budget does not hold.
-func workOf(m *spillway.Model, speed report.Speed) plan.Work {
+func workOf(m *spillway.Model, a *spillway.Answer) plan.Work {
 	io, p := m.IO(), m.CurrentPlan()
 	w := plan.Work{
-		Read: io.Read, Active: io.Passed, Seconds: speed.PrefillSeconds + speed.DecodeSeconds,
-		Operations: float64(m.Layout().FlopsPerToken) * float64(speed.PrefillTokens+speed.DecodeTokens),
+		Read: io.Read, Active: io.Passed, Seconds: (a.Prefill + a.Decode).Seconds(),
+		Operations: operations(m, len(a.PromptIDs)-a.CachedTokens+len(a.IDs)-1, len(a.IDs)),
 	}
 	if io.Sweeps > 0 {
 		w.Required = p.PinnedBytes + p.StreamedBytes + (io.Sweeps-1)*p.RequiredBytes()
 	}
 	return w
+}
+
+// operations of the matrices for so many rows, some of which reach the head.
+func operations(m *spillway.Model, rows, headRows int) float64 {
+	l := m.Layout()
+	head := 2 * float64(l.Vocab) * float64(l.Hidden)
+	return (float64(l.FlopsPerToken)-head)*float64(rows) + head*float64(headRows)
 }

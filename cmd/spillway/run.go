@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/report"
 )
 
 type runCommand struct {
@@ -154,13 +155,21 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt s
 	if err == nil {
 		err = out.end()
 	}
-	if err == nil {
-		err = s.report(ctx, o, m, a)
+	if err != nil {
+		return errors.Join(err, m.Close())
 	}
-	if err == nil && a.FinishReason == spillway.FinishCancelled {
-		err = errInterrupted
+	p, w, rep := m.CurrentPlan(), workOf(m, a), newReport(o, m, a)
+	rep.IO = report.IO{RequiredBytes: w.Required, ReadBytes: w.Read, HitBytes: m.IO().Hit}
+	if err := m.Close(); err != nil {
+		return err
 	}
-	return errors.Join(err, m.Close())
+	if err := s.report(ctx, o, rep, p, w); err != nil {
+		return err
+	}
+	if a.FinishReason == spillway.FinishCancelled {
+		return errInterrupted
+	}
+	return nil
 }
 
 // contextFor is the context to plan for: what --context says, else prompt + max tokens.

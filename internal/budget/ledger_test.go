@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// script is the state of one text file under testdata.
+// script is the state of one text file under testdata/ledger.
 type script struct {
 	ledger  *Ledger
 	leases  map[string]*Lease
@@ -38,7 +38,7 @@ func (g *giver) Shrink(n int64) {
 }
 
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/ledger", func(t *testing.T, path string) {
 		s := &script{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.log.Reset()

@@ -15,7 +15,7 @@ func TestStopScanner(t *testing.T) {
 	}{
 		{"END", "ab|c", "ab|c|"},
 		{"END", "abE|Nx", "ab|ENx|"},
-		{"END", "abE|N|D and more|x", "ab|||"},
+		{"END", "abE|N|D and more|x", "ab||||"},
 		{"END", "E|N", "||EN"},
 		{"aab", "aaab", "a|"},
 		{"aab", "a|a|a|b", "||a||"},

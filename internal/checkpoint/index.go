@@ -43,17 +43,18 @@ func (c *Catalog) openIndex(name string) (err error) {
 func weightMap(index vfs.File, each func(name, shard string) error) error {
 	j := container.NewJSON(container.NewReader(index, 0, index.Size()))
 	found := false
-	err := j.Object(func(key string) error {
-		if key != "weight_map" || found {
+	err := j.Object(func(key []byte) error {
+		if string(key) != "weight_map" || found {
 			return j.Skip()
 		}
 		found = true
-		return j.Object(func(name string) error {
-			shard, err := j.String()
+		return j.Object(func(key []byte) error {
+			name := string(key)
+			shard, err := j.Text()
 			if err != nil {
 				return err
 			}
-			return each(name, shard)
+			return each(name, string(shard))
 		})
 	})
 	if err == nil {

@@ -7,7 +7,6 @@ const (
 	attnSpan  = 16 * attnTile // key positions of a span
 	attnLines = 64            // query vectors that share a widened key tile, unless one row has more
 	splitRows = 8             // segments of at most so many rows are split into spans
-	minusOne  = 0xbf800000    // bits of −1: the factor that says "nothing was there before"
 )
 
 // KVBlocks is one layer of one sequence's cache. Block b holds the positions from b·Tokens on; K[b]

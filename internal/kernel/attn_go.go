@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/spillway/spillway/internal/quant"
 )
@@ -119,5 +120,11 @@ func widenF16Go(dst []float32, src []byte, rows, n, srcStride int) {
 		for i := range d {
 			d[i] = quant.F16ToF32(binary.LittleEndian.Uint16(s[2*i:]))
 		}
+	}
+}
+
+func widenF32Go(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
 	}
 }

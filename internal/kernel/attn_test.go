@@ -364,19 +364,20 @@ func TestAttentionSplits(t *testing.T) {
 
 // Decode rows at the end of a long context take the path with stored partials.
 func TestAttentionLongDecode(t *testing.T) {
-	r := rand.New(rand.NewPCG(15, 16))
-	c := newAttnCase(r, quant.F16, AttentionShape{4, 2, 8, 8}, 2100, 0)
-	want, _ := c.define(2090, false)
-	eachISA(t, func(t *testing.T) {
-		for _, cuts := range [][]int{{2090, 2091, 2092, 2099, 2100}, {2090, 2095, 2100}, {2090, 2098, 2100}} {
-			for _, extra := range []int{0, 500, 3000, 1 << 20} {
-				got := c.run(2, 16, cuts, true, extra)[2090*32:]
-				if d := firstDifference(got, want); d != "" {
-					t.Fatalf("cuts %v, %d bytes more: %s", cuts, extra, d)
+	for _, window := range []int{0, 1300} {
+		c := newAttnCase(rand.New(rand.NewPCG(15, 16)), quant.F16, AttentionShape{4, 2, 8, 8}, 2100, window)
+		want, _ := c.define(2090, false)
+		eachISA(t, func(t *testing.T) {
+			for _, cuts := range [][]int{{2090, 2091, 2092, 2099, 2100}, {2090, 2095, 2100}, {2090, 2098, 2100}} {
+				for _, extra := range []int{0, 500, 3000, 1 << 20} {
+					got := c.run(2, 16, cuts, true, extra)[2090*32:]
+					if d := firstDifference(got, want); d != "" {
+						t.Fatalf("window %d, cuts %v, %d bytes more: %s", window, cuts, extra, d)
+					}
 				}
 			}
-		}
-	})
+		})
+	}
 }
 
 // NaN, infinities, huge values and −0 stay where the definition puts them, under every instruction set.

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"encoding/binary"
-	"math"
 	"unsafe"
 
 	"github.com/spillway/spillway/internal/quant"
@@ -123,6 +122,7 @@ func (w *attnWorker) runTile(u *attnUnit, head, base, lo, hi int, st *attnState)
 	w.load(&u.seg.KV, head, base, lo, hi)
 	ops := active.vector
 	for g := lo / 8; g < (hi+7)/8; g++ {
+		w.prefetch(&u.seg.KV, head, base+attnTile, g)
 		ops.attnScores(w.scores[g*8:], w.q, w.k[g*8*w.kPad:], n, w.kPad)
 	}
 	ops.attnSoftmax(w.scores, w.lo, w.hi, w.tile.m, w.tile.l, n, w.attn.Scale)
@@ -132,6 +132,23 @@ func (w *attnWorker) runTile(u *attnUnit, head, base, lo, hi int, st *attnState)
 		ops.attnValues(st.o[col:], w.scores, w.v[col*attnTile:], w.lo, w.hi, w.alpha, w.beta, n, w.vPad, width)
 		col += width
 	}
+}
+
+// prefetch asks for one eighth of the tile at base: 16 rows of keys or of values. A cache in blocks is
+// too scattered for the processor to guess what comes next.
+func (w *attnWorker) prefetch(kv *KVBlocks, head, base, eighth int) {
+	pos := base + eighth%4*16
+	blocks, dim := kv.K, w.shape.KDim
+	if eighth >= 4 {
+		blocks, dim = kv.V, w.shape.VDim
+	}
+	b, in := pos/kv.Tokens, pos%kv.Tokens
+	if b >= len(blocks) || blocks[b] == nil {
+		return
+	}
+	row := kv.Type.RowBytes(dim)
+	from := (head*kv.Tokens + in) * row
+	active.vector.prefetch(blocks[b][from:min(from+16*row, len(blocks[b]))])
 }
 
 // valueChunk is the width of the next column chunk of the value tile: 64, 32, 16 or 8 columns.
@@ -186,15 +203,16 @@ func widenRows(t quant.Type, dst []float32, src []byte, rows, n, dstStride, srcS
 }
 
 func widen(t quant.Type, dst []float32, src []byte) {
+	if t == quant.F32 {
+		active.vector.widenF32(dst, src)
+		return
+	}
+	wide := quant.F16ToF32
+	if t == quant.BF16 {
+		wide = quant.BF16ToF32
+	}
 	for i := range dst {
-		switch t {
-		case quant.F16:
-			dst[i] = quant.F16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
-		case quant.BF16:
-			dst[i] = quant.BF16ToF32(binary.LittleEndian.Uint16(src[2*i:]))
-		default:
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
-		}
+		dst[i] = wide(binary.LittleEndian.Uint16(src[2*i:]))
 	}
 }
 

@@ -1,12 +1,14 @@
 package kernel
 
+import "unsafe"
+
 // avx2Vector runs the generated loops over whole vectors; what is left over takes the Go loops, which
 // give the same bits.
 var avx2Vector = vectorOps{
 	sumSquares: sumSquaresWide, scaleWeight: scaleWeightWide, siluMul: siluMulWide, add: addWide,
 	scale: scaleWide, ropeHalves: ropeHalvesWide, ropePairs: ropePairsWide, toF16: toF16Wide,
-	divide: divideWide, widenF16: widenF16Wide, attnScores: attnScoresWide, attnSoftmax: attnSoftmaxWide,
-	attnFactors: attnFactorsWide, attnValues: attnValuesWide, attnFold: attnFoldWide,
+	divide: divideWide, widenF16: widenF16Wide, widenF32: widenF32Wide, attnScores: attnScoresWide, attnSoftmax: attnSoftmaxWide,
+	attnFactors: attnFactorsWide, attnValues: attnValuesWide, attnFold: attnFoldWide, prefetch: prefetchWide,
 }
 
 // strip is the most values that one call works on: assembly cannot be preempted, so it stays below
@@ -89,6 +91,11 @@ func widenF16Wide(dst []float32, src []byte, rows, n, srcStride int) {
 	widenTileAVX2(&dst[0], &src[0], rows, n, 2*srcStride)
 }
 
+// widenF32Wide copies: this processor is little-endian, as the cache is.
+func widenF32Wide(dst []float32, src []byte) {
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst)), src)
+}
+
 func attnScoresWide(dst, q, k []float32, n, dim int) {
 	_, _, _ = dst[(n-1)*attnTile+7], q[n*dim-1], k[8*dim-1]
 	attnScoresAVX2(&dst[0], &q[0], &k[0], n, dim)
@@ -128,4 +135,10 @@ func attnFoldWide(o, add []float32, alpha, beta float32) {
 	}
 	_ = o[n-1]
 	attnFoldAVX2(&o[0], &add[0], n, alpha, beta)
+}
+
+func prefetchWide(b []byte) {
+	if len(b) > 0 {
+		prefetchAVX2(&b[0], len(b))
+	}
 }

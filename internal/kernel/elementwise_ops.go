@@ -12,16 +12,18 @@ type vectorOps struct {
 	toF16       func(dst []uint16, src []float32) bool
 	divide      func(dst, x []float32, d float32)
 	widenF16    func(dst []float32, src []byte, rows, n, srcStride int)
+	widenF32    func(dst []float32, src []byte)
 	attnScores  func(dst, q, k []float32, n, dim int)
 	attnSoftmax func(scores []float32, lo, hi []int32, m, l []float32, n int, scale float32)
 	attnFactors func(m, l, mt, lt, alpha, beta []float32, n int)
 	attnValues  func(o, p, v []float32, lo, hi []int32, alpha, beta []float32, n, stride, width int)
 	attnFold    func(o, add []float32, alpha, beta float32)
+	prefetch    func(b []byte) // a hint that b is read soon
 }
 
 var goVector = vectorOps{
 	sumSquares: sumSquaresGo, scaleWeight: scaleWeightGo, siluMul: siluMulGo, add: addGo, scale: scaleGo,
-	ropeHalves: ropeHalvesGo, ropePairs: ropePairsGo, toF16: toF16Go, divide: divideGo, widenF16: widenF16Go,
+	ropeHalves: ropeHalvesGo, ropePairs: ropePairsGo, toF16: toF16Go, divide: divideGo, widenF16: widenF16Go, widenF32: widenF32Go,
 	attnScores: attnScoresGo, attnSoftmax: attnSoftmaxGo, attnFactors: attnFactorsGo,
-	attnValues: attnValuesGo, attnFold: attnFoldGo,
+	attnValues: attnValuesGo, attnFold: attnFoldGo, prefetch: func([]byte) {},
 }

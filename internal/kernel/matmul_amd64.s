@@ -186,13 +186,13 @@ DATA matmul_low16<>+24(SB)/4, $0x80018001
 DATA matmul_low16<>+28(SB)/4, $0x80018001
 GLOBL matmul_low16<>(SB), RODATA|NOPTR, $32
 
-// func floatRowsF32AVX2(rows **byte, x *float32, k8 int, tails *float32, out *float32)
-// Requires: AVX, FMA3
-TEXT ·floatRowsF32AVX2(SB), NOSPLIT, $0-40
+// func floatRowsF32AVX2(rows **byte, next *byte, x *float32, k8 int, tails *float32, out *float32)
+// Requires: AVX, FMA3, MMX+
+TEXT ·floatRowsF32AVX2(SB), NOSPLIT, $0-48
 	MOVQ   rows+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   k8+16(FP), DX
-	MOVQ   tails+24(FP), BX
+	MOVQ   x+16(FP), CX
+	MOVQ   k8+24(FP), DX
+	MOVQ   tails+32(FP), BX
 	MOVQ   (AX), SI
 	VXORPS Y0, Y0, Y0
 	MOVQ   8(AX), DI
@@ -209,28 +209,65 @@ TEXT ·floatRowsF32AVX2(SB), NOSPLIT, $0-40
 	VXORPS Y6, Y6, Y6
 	MOVQ   56(AX), AX
 	VXORPS Y7, Y7, Y7
-	XORQ   R13, R13
+	MOVQ   next+8(FP), R13
+	XORQ   R14, R14
 	SHLQ   $0x03, DX
-	JZ     tail
+	LEAQ   -16(DX), R15
+	CMPQ   R14, R15
+	JG     rest
 
 loop:
-	VMOVUPS     (CX)(R13*4), Y8
-	VFMADD231PS (SI)(R13*4), Y8, Y0
-	VFMADD231PS (DI)(R13*4), Y8, Y1
-	VFMADD231PS (R8)(R13*4), Y8, Y2
-	VFMADD231PS (R9)(R13*4), Y8, Y3
-	VFMADD231PS (R10)(R13*4), Y8, Y4
-	VFMADD231PS (R11)(R13*4), Y8, Y5
-	VFMADD231PS (R12)(R13*4), Y8, Y6
-	VFMADD231PS (AX)(R13*4), Y8, Y7
-	ADDQ        $0x08, R13
-	CMPQ        R13, DX
-	JL          loop
+	PREFETCHT1  (R13)
+	PREFETCHT1  64(R13)
+	PREFETCHT1  128(R13)
+	PREFETCHT1  192(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VFMADD231PS (SI)(R14*4), Y8, Y0
+	VFMADD231PS (DI)(R14*4), Y8, Y1
+	VFMADD231PS (R8)(R14*4), Y8, Y2
+	VFMADD231PS (R9)(R14*4), Y8, Y3
+	VFMADD231PS (R10)(R14*4), Y8, Y4
+	VFMADD231PS (R11)(R14*4), Y8, Y5
+	VFMADD231PS (R12)(R14*4), Y8, Y6
+	VFMADD231PS (AX)(R14*4), Y8, Y7
+	ADDQ        $0x08, R14
+	PREFETCHT1  256(R13)
+	PREFETCHT1  320(R13)
+	PREFETCHT1  384(R13)
+	PREFETCHT1  448(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VFMADD231PS (SI)(R14*4), Y8, Y0
+	VFMADD231PS (DI)(R14*4), Y8, Y1
+	VFMADD231PS (R8)(R14*4), Y8, Y2
+	VFMADD231PS (R9)(R14*4), Y8, Y3
+	VFMADD231PS (R10)(R14*4), Y8, Y4
+	VFMADD231PS (R11)(R14*4), Y8, Y5
+	VFMADD231PS (R12)(R14*4), Y8, Y6
+	VFMADD231PS (AX)(R14*4), Y8, Y7
+	ADDQ        $0x08, R14
+	ADDQ        $0x00000200, R13
+	CMPQ        R14, R15
+	JLE         loop
+
+rest:
+	CMPQ        R14, DX
+	JGE         tail
+	VMOVUPS     (CX)(R14*4), Y8
+	VFMADD231PS (SI)(R14*4), Y8, Y0
+	VFMADD231PS (DI)(R14*4), Y8, Y1
+	VFMADD231PS (R8)(R14*4), Y8, Y2
+	VFMADD231PS (R9)(R14*4), Y8, Y3
+	VFMADD231PS (R10)(R14*4), Y8, Y4
+	VFMADD231PS (R11)(R14*4), Y8, Y5
+	VFMADD231PS (R12)(R14*4), Y8, Y6
+	VFMADD231PS (AX)(R14*4), Y8, Y7
+	ADDQ        $0x08, R14
+	JMP         rest
 
 tail:
 	TESTQ       BX, BX
 	JZ          totals
-	VMOVUPS     (CX)(R13*4), Y8
+	VMOVUPS     (CX)(R14*4), Y8
 	VFMADD231PS (BX), Y8, Y0
 	VFMADD231PS 32(BX), Y8, Y1
 	VFMADD231PS 64(BX), Y8, Y2
@@ -241,7 +278,7 @@ tail:
 	VFMADD231PS 224(BX), Y8, Y7
 
 totals:
-	MOVQ         out+32(FP), AX
+	MOVQ         out+40(FP), AX
 	VEXTRACTF128 $0x01, Y0, X8
 	VADDPS       X8, X0, X0
 	VEXTRACTF128 $0x01, Y1, X8
@@ -281,13 +318,13 @@ totals:
 	VZEROUPPER
 	RET
 
-// func floatRowsF16AVX2(rows **byte, x *float32, k8 int, tails *float32, out *float32)
-// Requires: AVX, F16C, FMA3
-TEXT ·floatRowsF16AVX2(SB), NOSPLIT, $0-40
+// func floatRowsF16AVX2(rows **byte, next *byte, x *float32, k8 int, tails *float32, out *float32)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·floatRowsF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ   rows+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   k8+16(FP), DX
-	MOVQ   tails+24(FP), BX
+	MOVQ   x+16(FP), CX
+	MOVQ   k8+24(FP), DX
+	MOVQ   tails+32(FP), BX
 	MOVQ   (AX), SI
 	VXORPS Y0, Y0, Y0
 	MOVQ   8(AX), DI
@@ -304,36 +341,125 @@ TEXT ·floatRowsF16AVX2(SB), NOSPLIT, $0-40
 	VXORPS Y6, Y6, Y6
 	MOVQ   56(AX), AX
 	VXORPS Y7, Y7, Y7
-	XORQ   R13, R13
+	MOVQ   next+8(FP), R13
+	XORQ   R14, R14
 	SHLQ   $0x03, DX
-	JZ     tail
+	LEAQ   -32(DX), R15
+	CMPQ   R14, R15
+	JG     rest
 
 loop:
-	VMOVUPS     (CX)(R13*4), Y8
-	VCVTPH2PS   (SI)(R13*2), Y9
+	PREFETCHT1  (R13)
+	PREFETCHT1  64(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VCVTPH2PS   (SI)(R14*2), Y9
 	VFMADD231PS Y9, Y8, Y0
-	VCVTPH2PS   (DI)(R13*2), Y9
+	VCVTPH2PS   (DI)(R14*2), Y9
 	VFMADD231PS Y9, Y8, Y1
-	VCVTPH2PS   (R8)(R13*2), Y9
+	VCVTPH2PS   (R8)(R14*2), Y9
 	VFMADD231PS Y9, Y8, Y2
-	VCVTPH2PS   (R9)(R13*2), Y9
+	VCVTPH2PS   (R9)(R14*2), Y9
 	VFMADD231PS Y9, Y8, Y3
-	VCVTPH2PS   (R10)(R13*2), Y9
+	VCVTPH2PS   (R10)(R14*2), Y9
 	VFMADD231PS Y9, Y8, Y4
-	VCVTPH2PS   (R11)(R13*2), Y9
+	VCVTPH2PS   (R11)(R14*2), Y9
 	VFMADD231PS Y9, Y8, Y5
-	VCVTPH2PS   (R12)(R13*2), Y9
+	VCVTPH2PS   (R12)(R14*2), Y9
 	VFMADD231PS Y9, Y8, Y6
-	VCVTPH2PS   (AX)(R13*2), Y9
+	VCVTPH2PS   (AX)(R14*2), Y9
 	VFMADD231PS Y9, Y8, Y7
-	ADDQ        $0x08, R13
-	CMPQ        R13, DX
-	JL          loop
+	ADDQ        $0x08, R14
+	PREFETCHT1  128(R13)
+	PREFETCHT1  192(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VCVTPH2PS   (SI)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VCVTPH2PS   (DI)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VCVTPH2PS   (R8)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VCVTPH2PS   (R9)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VCVTPH2PS   (R10)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VCVTPH2PS   (R11)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VCVTPH2PS   (R12)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VCVTPH2PS   (AX)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x08, R14
+	PREFETCHT1  256(R13)
+	PREFETCHT1  320(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VCVTPH2PS   (SI)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VCVTPH2PS   (DI)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VCVTPH2PS   (R8)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VCVTPH2PS   (R9)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VCVTPH2PS   (R10)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VCVTPH2PS   (R11)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VCVTPH2PS   (R12)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VCVTPH2PS   (AX)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x08, R14
+	PREFETCHT1  384(R13)
+	PREFETCHT1  448(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VCVTPH2PS   (SI)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VCVTPH2PS   (DI)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VCVTPH2PS   (R8)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VCVTPH2PS   (R9)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VCVTPH2PS   (R10)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VCVTPH2PS   (R11)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VCVTPH2PS   (R12)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VCVTPH2PS   (AX)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x08, R14
+	ADDQ        $0x00000200, R13
+	CMPQ        R14, R15
+	JLE         loop
+
+rest:
+	CMPQ        R14, DX
+	JGE         tail
+	VMOVUPS     (CX)(R14*4), Y8
+	VCVTPH2PS   (SI)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VCVTPH2PS   (DI)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VCVTPH2PS   (R8)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VCVTPH2PS   (R9)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VCVTPH2PS   (R10)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VCVTPH2PS   (R11)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VCVTPH2PS   (R12)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VCVTPH2PS   (AX)(R14*2), Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x08, R14
+	JMP         rest
 
 tail:
 	TESTQ       BX, BX
 	JZ          totals
-	VMOVUPS     (CX)(R13*4), Y8
+	VMOVUPS     (CX)(R14*4), Y8
 	VFMADD231PS (BX), Y8, Y0
 	VFMADD231PS 32(BX), Y8, Y1
 	VFMADD231PS 64(BX), Y8, Y2
@@ -344,7 +470,7 @@ tail:
 	VFMADD231PS 224(BX), Y8, Y7
 
 totals:
-	MOVQ         out+32(FP), AX
+	MOVQ         out+40(FP), AX
 	VEXTRACTF128 $0x01, Y0, X8
 	VADDPS       X8, X0, X0
 	VEXTRACTF128 $0x01, Y1, X8
@@ -384,13 +510,13 @@ totals:
 	VZEROUPPER
 	RET
 
-// func floatRowsBF16AVX2(rows **byte, x *float32, k8 int, tails *float32, out *float32)
-// Requires: AVX, AVX2, FMA3
-TEXT ·floatRowsBF16AVX2(SB), NOSPLIT, $0-40
+// func floatRowsBF16AVX2(rows **byte, next *byte, x *float32, k8 int, tails *float32, out *float32)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·floatRowsBF16AVX2(SB), NOSPLIT, $0-48
 	MOVQ   rows+0(FP), AX
-	MOVQ   x+8(FP), CX
-	MOVQ   k8+16(FP), DX
-	MOVQ   tails+24(FP), BX
+	MOVQ   x+16(FP), CX
+	MOVQ   k8+24(FP), DX
+	MOVQ   tails+32(FP), BX
 	MOVQ   (AX), SI
 	VXORPS Y0, Y0, Y0
 	MOVQ   8(AX), DI
@@ -407,44 +533,165 @@ TEXT ·floatRowsBF16AVX2(SB), NOSPLIT, $0-40
 	VXORPS Y6, Y6, Y6
 	MOVQ   56(AX), AX
 	VXORPS Y7, Y7, Y7
-	XORQ   R13, R13
+	MOVQ   next+8(FP), R13
+	XORQ   R14, R14
 	SHLQ   $0x03, DX
-	JZ     tail
+	LEAQ   -32(DX), R15
+	CMPQ   R14, R15
+	JG     rest
 
 loop:
-	VMOVUPS     (CX)(R13*4), Y8
-	VPMOVZXWD   (SI)(R13*2), Y9
+	PREFETCHT1  (R13)
+	PREFETCHT1  64(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VPMOVZXWD   (SI)(R14*2), Y9
 	VPSLLD      $0x10, Y9, Y9
 	VFMADD231PS Y9, Y8, Y0
-	VPMOVZXWD   (DI)(R13*2), Y9
+	VPMOVZXWD   (DI)(R14*2), Y9
 	VPSLLD      $0x10, Y9, Y9
 	VFMADD231PS Y9, Y8, Y1
-	VPMOVZXWD   (R8)(R13*2), Y9
+	VPMOVZXWD   (R8)(R14*2), Y9
 	VPSLLD      $0x10, Y9, Y9
 	VFMADD231PS Y9, Y8, Y2
-	VPMOVZXWD   (R9)(R13*2), Y9
+	VPMOVZXWD   (R9)(R14*2), Y9
 	VPSLLD      $0x10, Y9, Y9
 	VFMADD231PS Y9, Y8, Y3
-	VPMOVZXWD   (R10)(R13*2), Y9
+	VPMOVZXWD   (R10)(R14*2), Y9
 	VPSLLD      $0x10, Y9, Y9
 	VFMADD231PS Y9, Y8, Y4
-	VPMOVZXWD   (R11)(R13*2), Y9
+	VPMOVZXWD   (R11)(R14*2), Y9
 	VPSLLD      $0x10, Y9, Y9
 	VFMADD231PS Y9, Y8, Y5
-	VPMOVZXWD   (R12)(R13*2), Y9
+	VPMOVZXWD   (R12)(R14*2), Y9
 	VPSLLD      $0x10, Y9, Y9
 	VFMADD231PS Y9, Y8, Y6
-	VPMOVZXWD   (AX)(R13*2), Y9
+	VPMOVZXWD   (AX)(R14*2), Y9
 	VPSLLD      $0x10, Y9, Y9
 	VFMADD231PS Y9, Y8, Y7
-	ADDQ        $0x08, R13
-	CMPQ        R13, DX
-	JL          loop
+	ADDQ        $0x08, R14
+	PREFETCHT1  128(R13)
+	PREFETCHT1  192(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VPMOVZXWD   (SI)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y0
+	VPMOVZXWD   (DI)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y1
+	VPMOVZXWD   (R8)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y2
+	VPMOVZXWD   (R9)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y3
+	VPMOVZXWD   (R10)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y4
+	VPMOVZXWD   (R11)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y5
+	VPMOVZXWD   (R12)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y6
+	VPMOVZXWD   (AX)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x08, R14
+	PREFETCHT1  256(R13)
+	PREFETCHT1  320(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VPMOVZXWD   (SI)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y0
+	VPMOVZXWD   (DI)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y1
+	VPMOVZXWD   (R8)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y2
+	VPMOVZXWD   (R9)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y3
+	VPMOVZXWD   (R10)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y4
+	VPMOVZXWD   (R11)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y5
+	VPMOVZXWD   (R12)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y6
+	VPMOVZXWD   (AX)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x08, R14
+	PREFETCHT1  384(R13)
+	PREFETCHT1  448(R13)
+	VMOVUPS     (CX)(R14*4), Y8
+	VPMOVZXWD   (SI)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y0
+	VPMOVZXWD   (DI)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y1
+	VPMOVZXWD   (R8)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y2
+	VPMOVZXWD   (R9)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y3
+	VPMOVZXWD   (R10)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y4
+	VPMOVZXWD   (R11)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y5
+	VPMOVZXWD   (R12)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y6
+	VPMOVZXWD   (AX)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x08, R14
+	ADDQ        $0x00000200, R13
+	CMPQ        R14, R15
+	JLE         loop
+
+rest:
+	CMPQ        R14, DX
+	JGE         tail
+	VMOVUPS     (CX)(R14*4), Y8
+	VPMOVZXWD   (SI)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y0
+	VPMOVZXWD   (DI)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y1
+	VPMOVZXWD   (R8)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y2
+	VPMOVZXWD   (R9)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y3
+	VPMOVZXWD   (R10)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y4
+	VPMOVZXWD   (R11)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y5
+	VPMOVZXWD   (R12)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y6
+	VPMOVZXWD   (AX)(R14*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x08, R14
+	JMP         rest
 
 tail:
 	TESTQ       BX, BX
 	JZ          totals
-	VMOVUPS     (CX)(R13*4), Y8
+	VMOVUPS     (CX)(R14*4), Y8
 	VFMADD231PS (BX), Y8, Y0
 	VFMADD231PS 32(BX), Y8, Y1
 	VFMADD231PS 64(BX), Y8, Y2
@@ -455,7 +702,7 @@ tail:
 	VFMADD231PS 224(BX), Y8, Y7
 
 totals:
-	MOVQ         out+32(FP), AX
+	MOVQ         out+40(FP), AX
 	VEXTRACTF128 $0x01, Y0, X8
 	VADDPS       X8, X0, X0
 	VEXTRACTF128 $0x01, Y1, X8
@@ -776,13 +1023,14 @@ loop:
 // func intRowsQ4_0AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·intRowsQ4_0AVX2(SB), NOSPLIT, $0-64
-	MOVQ w+0(FP), AX
-	MOVQ rows+16(FP), CX
-	MOVQ out+56(FP), DX
-	MOVQ tails+32(FP), BX
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+56(FP), DX
+	MOVQ    tails+32(FP), BX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 row:
-	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	MOVQ   AX, SI
 	MOVQ   words+40(FP), DI
 	MOVQ   acts+48(FP), R8
@@ -793,73 +1041,79 @@ row:
 
 group:
 	PREFETCHT0     1024(SI)
-	VBROADCASTI128 2(SI), Y1
-	VINSERTI128    $0x01, 74(SI), Y1, Y1
-	VBROADCASTI128 20(SI), Y2
-	VINSERTI128    $0x01, 92(SI), Y2, Y2
-	VBROADCASTI128 38(SI), Y3
-	VINSERTI128    $0x01, 110(SI), Y3, Y3
-	VBROADCASTI128 56(SI), Y4
-	VINSERTI128    $0x01, 128(SI), Y4, Y4
-	VPAND          matmul_nibble<>+0(SB), Y1, Y5
-	VPMADDWD       (DI), Y5, Y5
-	VPAND          matmul_nibble<>+0(SB), Y2, Y6
-	VPMADDWD       128(DI), Y6, Y6
-	VPAND          matmul_nibble<>+0(SB), Y3, Y7
-	VPMADDWD       256(DI), Y7, Y7
-	VPAND          matmul_nibble<>+0(SB), Y4, Y8
-	VPMADDWD       384(DI), Y8, Y8
-	VPSRLW         $0x08, Y1, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       32(DI), Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VPSRLW         $0x08, Y2, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       160(DI), Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPSRLW         $0x08, Y3, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       288(DI), Y9, Y9
-	VPADDD         Y9, Y7, Y7
-	VPSRLW         $0x08, Y4, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       416(DI), Y9, Y9
-	VPADDD         Y9, Y8, Y8
-	VPSRLW         $0x04, Y1, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       64(DI), Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VPSRLW         $0x04, Y2, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       192(DI), Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPSRLW         $0x04, Y3, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       320(DI), Y9, Y9
-	VPADDD         Y9, Y7, Y7
-	VPSRLW         $0x04, Y4, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       448(DI), Y9, Y9
-	VPADDD         Y9, Y8, Y8
-	VPSRLW         $0x0c, Y1, Y1
-	VPMADDWD       96(DI), Y1, Y1
-	VPADDD         Y1, Y5, Y5
-	VPSRLW         $0x0c, Y2, Y1
-	VPMADDWD       224(DI), Y1, Y1
-	VPADDD         Y1, Y6, Y6
-	VPSRLW         $0x0c, Y3, Y1
-	VPMADDWD       352(DI), Y1, Y1
-	VPADDD         Y1, Y7, Y7
-	VPSRLW         $0x0c, Y4, Y1
-	VPMADDWD       480(DI), Y1, Y1
-	VPADDD         Y1, Y8, Y8
-	VPHADDD        Y6, Y5, Y5
-	VPHADDD        Y8, Y7, Y7
-	VPHADDD        Y7, Y5, Y5
-	VMOVDQU        576(R8), Y1
-	VPSLLD         $0x03, Y1, Y1
-	VPSUBD         Y1, Y5, Y5
-	VCVTDQ2PS      Y5, Y5
+	VBROADCASTI128 2(SI), Y2
+	VINSERTI128    $0x01, 74(SI), Y2, Y2
+	VBROADCASTI128 20(SI), Y3
+	VINSERTI128    $0x01, 92(SI), Y3, Y3
+	VBROADCASTI128 38(SI), Y4
+	VINSERTI128    $0x01, 110(SI), Y4, Y4
+	VBROADCASTI128 56(SI), Y5
+	VINSERTI128    $0x01, 128(SI), Y5, Y5
+	VPAND          Y0, Y2, Y6
+	VPMADDWD       (DI), Y6, Y6
+	VPAND          Y0, Y3, Y7
+	VPMADDWD       128(DI), Y7, Y7
+	VPAND          Y0, Y4, Y8
+	VPMADDWD       256(DI), Y8, Y8
+	VPAND          Y0, Y5, Y9
+	VPMADDWD       384(DI), Y9, Y9
+	VPSRLW         $0x08, Y2, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       32(DI), Y10, Y10
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x08, Y3, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       160(DI), Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VPSRLW         $0x08, Y4, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       288(DI), Y10, Y10
+	VPADDD         Y10, Y8, Y8
+	VPSRLW         $0x08, Y5, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       416(DI), Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VPSRLW         $0x04, Y2, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       64(DI), Y10, Y10
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x04, Y3, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       192(DI), Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VPSRLW         $0x04, Y4, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       320(DI), Y10, Y10
+	VPADDD         Y10, Y8, Y8
+	VPSRLW         $0x04, Y5, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       448(DI), Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VPSRLW         $0x0c, Y2, Y2
+	VPMADDWD       96(DI), Y2, Y2
+	VPADDD         Y2, Y6, Y6
+	VPSRLW         $0x0c, Y3, Y2
+	VPMADDWD       224(DI), Y2, Y2
+	VPADDD         Y2, Y7, Y7
+	VPSRLW         $0x0c, Y4, Y2
+	VPMADDWD       352(DI), Y2, Y2
+	VPADDD         Y2, Y8, Y8
+	VPSRLW         $0x0c, Y5, Y2
+	VPMADDWD       480(DI), Y2, Y2
+	VPADDD         Y2, Y9, Y9
+	VSHUFPS        $0x88, Y7, Y6, Y2
+	VSHUFPS        $0xdd, Y7, Y6, Y6
+	VPADDD         Y2, Y6, Y6
+	VSHUFPS        $0x88, Y9, Y8, Y2
+	VSHUFPS        $0xdd, Y9, Y8, Y8
+	VPADDD         Y2, Y8, Y8
+	VSHUFPS        $0x88, Y8, Y6, Y2
+	VSHUFPS        $0xdd, Y8, Y6, Y6
+	VPADDD         Y2, Y6, Y6
+	VMOVDQU        576(R8), Y2
+	VPSLLD         $0x03, Y2, Y2
+	VPSUBD         Y2, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
 	MOVWQZX        54(SI), R11
 	SHLQ           $0x10, R11
 	MOVWQZX        36(SI), R12
@@ -880,11 +1134,11 @@ group:
 	SHLQ           $0x10, R12
 	MOVWQZX        72(SI), R13
 	ORQ            R13, R12
-	VMOVQ          R11, X1
-	VPINSRQ        $0x01, R12, X1, X1
-	VCVTPH2PS      X1, Y1
-	VMULPS         512(R8), Y1, Y1
-	VFMADD231PS    Y1, Y5, Y0
+	VMOVQ          R11, X2
+	VPINSRQ        $0x01, R12, X2, X2
+	VCVTPH2PS      X2, Y2
+	VMULPS         512(R8), Y2, Y2
+	VFMADD231PS    Y2, Y6, Y1
 	ADDQ           $0x00000090, SI
 	ADDQ           $0x00000200, DI
 	ADDQ           $0x000002a0, R8
@@ -901,13 +1155,13 @@ tail:
 	JMP   group
 
 end:
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, (DX)
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (DX)
 	ADDQ         $0x04, DX
 	MOVQ         rowBytes+8(FP), SI
 	ADDQ         SI, AX
@@ -929,107 +1183,108 @@ GLOBL matmul_nibble<>(SB), RODATA|NOPTR, $32
 // func unpackQ4_0AVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackQ4_0AVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 group:
-	VBROADCASTI128 2(CX), Y0
-	VINSERTI128    $0x01, 74(CX), Y0, Y0
-	VBROADCASTI128 20(CX), Y1
-	VINSERTI128    $0x01, 92(CX), Y1, Y1
-	VBROADCASTI128 38(CX), Y2
-	VINSERTI128    $0x01, 110(CX), Y2, Y2
-	VBROADCASTI128 56(CX), Y3
-	VINSERTI128    $0x01, 128(CX), Y3, Y3
-	VPAND          matmul_nibble<>+0(SB), Y0, Y4
-	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y4, Y4
-	VPAND          matmul_nibble<>+0(SB), Y1, Y5
+	VBROADCASTI128 2(CX), Y1
+	VINSERTI128    $0x01, 74(CX), Y1, Y1
+	VBROADCASTI128 20(CX), Y2
+	VINSERTI128    $0x01, 92(CX), Y2, Y2
+	VBROADCASTI128 38(CX), Y3
+	VINSERTI128    $0x01, 110(CX), Y3, Y3
+	VBROADCASTI128 56(CX), Y4
+	VINSERTI128    $0x01, 128(CX), Y4, Y4
+	VPAND          Y0, Y1, Y5
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y5, Y5
-	VPAND          matmul_nibble<>+0(SB), Y2, Y6
+	VPAND          Y0, Y2, Y6
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y6, Y6
-	VPAND          matmul_nibble<>+0(SB), Y3, Y7
+	VPAND          Y0, Y3, Y7
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y7, Y7
-	VPUNPCKLDQ     Y5, Y4, Y8
-	VPUNPCKLDQ     Y7, Y6, Y9
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKHDQ     Y7, Y6, Y5
-	VPUNPCKLQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, (AX)
-	VPUNPCKHQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 32(AX)
-	VPUNPCKLQDQ    Y5, Y4, Y6
-	VMOVDQU        Y6, 64(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y4
-	VMOVDQU        Y4, 96(AX)
-	VPSRLW         $0x08, Y0, Y4
-	VPAND          matmul_nibble<>+0(SB), Y4, Y4
-	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y4, Y4
+	VPAND          Y0, Y4, Y8
+	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y8, Y8
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKLDQ     Y8, Y7, Y10
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKHDQ     Y8, Y7, Y6
+	VPUNPCKLQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, (AX)
+	VPUNPCKHQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 32(AX)
+	VPUNPCKLQDQ    Y6, Y5, Y7
+	VMOVDQU        Y7, 64(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VMOVDQU        Y5, 96(AX)
 	VPSRLW         $0x08, Y1, Y5
-	VPAND          matmul_nibble<>+0(SB), Y5, Y5
+	VPAND          Y0, Y5, Y5
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y5, Y5
 	VPSRLW         $0x08, Y2, Y6
-	VPAND          matmul_nibble<>+0(SB), Y6, Y6
+	VPAND          Y0, Y6, Y6
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y6, Y6
 	VPSRLW         $0x08, Y3, Y7
-	VPAND          matmul_nibble<>+0(SB), Y7, Y7
+	VPAND          Y0, Y7, Y7
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y7, Y7
-	VPUNPCKLDQ     Y5, Y4, Y8
-	VPUNPCKLDQ     Y7, Y6, Y9
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKHDQ     Y7, Y6, Y5
-	VPUNPCKLQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 128(AX)
-	VPUNPCKHQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 160(AX)
-	VPUNPCKLQDQ    Y5, Y4, Y6
-	VMOVDQU        Y6, 192(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y4
-	VMOVDQU        Y4, 224(AX)
-	VPSRLW         $0x04, Y0, Y4
-	VPAND          matmul_nibble<>+0(SB), Y4, Y4
-	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y4, Y4
+	VPSRLW         $0x08, Y4, Y8
+	VPAND          Y0, Y8, Y8
+	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y8, Y8
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKLDQ     Y8, Y7, Y10
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKHDQ     Y8, Y7, Y6
+	VPUNPCKLQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 128(AX)
+	VPUNPCKHQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 160(AX)
+	VPUNPCKLQDQ    Y6, Y5, Y7
+	VMOVDQU        Y7, 192(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VMOVDQU        Y5, 224(AX)
 	VPSRLW         $0x04, Y1, Y5
-	VPAND          matmul_nibble<>+0(SB), Y5, Y5
+	VPAND          Y0, Y5, Y5
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y5, Y5
 	VPSRLW         $0x04, Y2, Y6
-	VPAND          matmul_nibble<>+0(SB), Y6, Y6
+	VPAND          Y0, Y6, Y6
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y6, Y6
 	VPSRLW         $0x04, Y3, Y7
-	VPAND          matmul_nibble<>+0(SB), Y7, Y7
+	VPAND          Y0, Y7, Y7
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y7, Y7
-	VPUNPCKLDQ     Y5, Y4, Y8
-	VPUNPCKLDQ     Y7, Y6, Y9
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKHDQ     Y7, Y6, Y5
-	VPUNPCKLQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 256(AX)
-	VPUNPCKHQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 288(AX)
-	VPUNPCKLQDQ    Y5, Y4, Y6
-	VMOVDQU        Y6, 320(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y4
-	VMOVDQU        Y4, 352(AX)
-	VPSRLW         $0x0c, Y0, Y0
-	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y0, Y0
+	VPSRLW         $0x04, Y4, Y8
+	VPAND          Y0, Y8, Y8
+	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y8, Y8
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKLDQ     Y8, Y7, Y10
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKHDQ     Y8, Y7, Y6
+	VPUNPCKLQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 256(AX)
+	VPUNPCKHQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 288(AX)
+	VPUNPCKLQDQ    Y6, Y5, Y7
+	VMOVDQU        Y7, 320(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VMOVDQU        Y5, 352(AX)
 	VPSRLW         $0x0c, Y1, Y1
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y1, Y1
 	VPSRLW         $0x0c, Y2, Y2
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y2, Y2
 	VPSRLW         $0x0c, Y3, Y3
 	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y3, Y3
-	VPUNPCKLDQ     Y1, Y0, Y4
-	VPUNPCKLDQ     Y3, Y2, Y5
-	VPUNPCKHDQ     Y1, Y0, Y0
-	VPUNPCKHDQ     Y3, Y2, Y1
-	VPUNPCKLQDQ    Y5, Y4, Y2
-	VMOVDQU        Y2, 384(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y2
-	VMOVDQU        Y2, 416(AX)
-	VPUNPCKLQDQ    Y1, Y0, Y2
-	VMOVDQU        Y2, 448(AX)
-	VPUNPCKHQDQ    Y1, Y0, Y0
-	VMOVDQU        Y0, 480(AX)
+	VPSRLW         $0x0c, Y4, Y4
+	VPSUBW         matmul_zeroQ4_0<>+0(SB), Y4, Y4
+	VPUNPCKLDQ     Y2, Y1, Y5
+	VPUNPCKLDQ     Y4, Y3, Y6
+	VPUNPCKHDQ     Y2, Y1, Y1
+	VPUNPCKHDQ     Y4, Y3, Y2
+	VPUNPCKLQDQ    Y6, Y5, Y3
+	VMOVDQU        Y3, 384(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y3
+	VMOVDQU        Y3, 416(AX)
+	VPUNPCKLQDQ    Y2, Y1, Y3
+	VMOVDQU        Y3, 448(AX)
+	VPUNPCKHQDQ    Y2, Y1, Y1
+	VMOVDQU        Y1, 480(AX)
 	MOVWQZX        54(CX), BX
 	SHLQ           $0x10, BX
 	MOVWQZX        36(CX), SI
@@ -1050,10 +1305,10 @@ group:
 	SHLQ           $0x10, SI
 	MOVWQZX        72(CX), DI
 	ORQ            DI, SI
-	VMOVQ          BX, X0
-	VPINSRQ        $0x01, SI, X0, X0
-	VCVTPH2PS      X0, Y0
-	VMOVUPS        Y0, 512(AX)
+	VMOVQ          BX, X1
+	VPINSRQ        $0x01, SI, X1, X1
+	VCVTPH2PS      X1, Y1
+	VMOVUPS        Y1, 512(AX)
 	ADDQ           $0x00000280, AX
 	ADDQ           $0x00000090, CX
 	DECQ           DX
@@ -1074,13 +1329,14 @@ GLOBL matmul_zeroQ4_0<>(SB), RODATA|NOPTR, $32
 // func intRowsQ4_1AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·intRowsQ4_1AVX2(SB), NOSPLIT, $0-64
-	MOVQ w+0(FP), AX
-	MOVQ rows+16(FP), CX
-	MOVQ out+56(FP), DX
-	MOVQ tails+32(FP), BX
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+56(FP), DX
+	MOVQ    tails+32(FP), BX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 row:
-	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
 	MOVQ   AX, SI
 	MOVQ   words+40(FP), DI
 	MOVQ   acts+48(FP), R8
@@ -1091,86 +1347,92 @@ row:
 
 group:
 	PREFETCHT0     1024(SI)
-	VBROADCASTI128 4(SI), Y1
-	VINSERTI128    $0x01, 84(SI), Y1, Y1
-	VBROADCASTI128 24(SI), Y2
-	VINSERTI128    $0x01, 104(SI), Y2, Y2
-	VBROADCASTI128 44(SI), Y3
-	VINSERTI128    $0x01, 124(SI), Y3, Y3
-	VBROADCASTI128 64(SI), Y4
-	VINSERTI128    $0x01, 144(SI), Y4, Y4
-	VPAND          matmul_nibble<>+0(SB), Y1, Y5
-	VPMADDWD       (DI), Y5, Y5
-	VPAND          matmul_nibble<>+0(SB), Y2, Y6
-	VPMADDWD       128(DI), Y6, Y6
-	VPAND          matmul_nibble<>+0(SB), Y3, Y7
-	VPMADDWD       256(DI), Y7, Y7
-	VPAND          matmul_nibble<>+0(SB), Y4, Y8
-	VPMADDWD       384(DI), Y8, Y8
-	VPSRLW         $0x08, Y1, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       32(DI), Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VPSRLW         $0x08, Y2, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       160(DI), Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPSRLW         $0x08, Y3, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       288(DI), Y9, Y9
-	VPADDD         Y9, Y7, Y7
-	VPSRLW         $0x08, Y4, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       416(DI), Y9, Y9
-	VPADDD         Y9, Y8, Y8
-	VPSRLW         $0x04, Y1, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       64(DI), Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VPSRLW         $0x04, Y2, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       192(DI), Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPSRLW         $0x04, Y3, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       320(DI), Y9, Y9
-	VPADDD         Y9, Y7, Y7
-	VPSRLW         $0x04, Y4, Y9
-	VPAND          matmul_nibble<>+0(SB), Y9, Y9
-	VPMADDWD       448(DI), Y9, Y9
-	VPADDD         Y9, Y8, Y8
-	VPSRLW         $0x0c, Y1, Y1
-	VPMADDWD       96(DI), Y1, Y1
-	VPADDD         Y1, Y5, Y5
-	VPSRLW         $0x0c, Y2, Y1
-	VPMADDWD       224(DI), Y1, Y1
-	VPADDD         Y1, Y6, Y6
-	VPSRLW         $0x0c, Y3, Y1
-	VPMADDWD       352(DI), Y1, Y1
-	VPADDD         Y1, Y7, Y7
-	VPSRLW         $0x0c, Y4, Y1
-	VPMADDWD       480(DI), Y1, Y1
-	VPADDD         Y1, Y8, Y8
-	VPHADDD        Y6, Y5, Y5
-	VPHADDD        Y8, Y7, Y7
-	VPHADDD        Y7, Y5, Y5
-	VCVTDQ2PS      Y5, Y5
-	VMOVDQU        (SI), Y1
-	VPBLENDD       $0x02, 16(SI), Y1, Y1
-	VPBLENDD       $0x04, 32(SI), Y1, Y1
-	VPBLENDD       $0x08, 48(SI), Y1, Y1
-	VPBLENDD       $0x10, 64(SI), Y1, Y1
-	VPBLENDD       $0x20, 80(SI), Y1, Y1
-	VPBLENDD       $0x40, 96(SI), Y1, Y1
-	VPBLENDD       $0x80, 112(SI), Y1, Y1
-	VPSHUFB        matmul_split<>+0(SB), Y1, Y1
-	VPERMQ         $0xd8, Y1, Y1
-	VCVTPH2PS      X1, Y2
-	VEXTRACTI128   $0x01, Y1, X1
-	VCVTPH2PS      X1, Y1
-	VMULPS         512(R8), Y2, Y2
-	VFMADD231PS    Y2, Y5, Y0
-	VFMADD231PS    544(R8), Y1, Y0
+	VBROADCASTI128 4(SI), Y2
+	VINSERTI128    $0x01, 84(SI), Y2, Y2
+	VBROADCASTI128 24(SI), Y3
+	VINSERTI128    $0x01, 104(SI), Y3, Y3
+	VBROADCASTI128 44(SI), Y4
+	VINSERTI128    $0x01, 124(SI), Y4, Y4
+	VBROADCASTI128 64(SI), Y5
+	VINSERTI128    $0x01, 144(SI), Y5, Y5
+	VPAND          Y0, Y2, Y6
+	VPMADDWD       (DI), Y6, Y6
+	VPAND          Y0, Y3, Y7
+	VPMADDWD       128(DI), Y7, Y7
+	VPAND          Y0, Y4, Y8
+	VPMADDWD       256(DI), Y8, Y8
+	VPAND          Y0, Y5, Y9
+	VPMADDWD       384(DI), Y9, Y9
+	VPSRLW         $0x08, Y2, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       32(DI), Y10, Y10
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x08, Y3, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       160(DI), Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VPSRLW         $0x08, Y4, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       288(DI), Y10, Y10
+	VPADDD         Y10, Y8, Y8
+	VPSRLW         $0x08, Y5, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       416(DI), Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VPSRLW         $0x04, Y2, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       64(DI), Y10, Y10
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x04, Y3, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       192(DI), Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VPSRLW         $0x04, Y4, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       320(DI), Y10, Y10
+	VPADDD         Y10, Y8, Y8
+	VPSRLW         $0x04, Y5, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       448(DI), Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VPSRLW         $0x0c, Y2, Y2
+	VPMADDWD       96(DI), Y2, Y2
+	VPADDD         Y2, Y6, Y6
+	VPSRLW         $0x0c, Y3, Y2
+	VPMADDWD       224(DI), Y2, Y2
+	VPADDD         Y2, Y7, Y7
+	VPSRLW         $0x0c, Y4, Y2
+	VPMADDWD       352(DI), Y2, Y2
+	VPADDD         Y2, Y8, Y8
+	VPSRLW         $0x0c, Y5, Y2
+	VPMADDWD       480(DI), Y2, Y2
+	VPADDD         Y2, Y9, Y9
+	VSHUFPS        $0x88, Y7, Y6, Y2
+	VSHUFPS        $0xdd, Y7, Y6, Y6
+	VPADDD         Y2, Y6, Y6
+	VSHUFPS        $0x88, Y9, Y8, Y2
+	VSHUFPS        $0xdd, Y9, Y8, Y8
+	VPADDD         Y2, Y8, Y8
+	VSHUFPS        $0x88, Y8, Y6, Y2
+	VSHUFPS        $0xdd, Y8, Y6, Y6
+	VPADDD         Y2, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	VMOVDQU        (SI), Y2
+	VPBLENDD       $0x02, 16(SI), Y2, Y2
+	VPBLENDD       $0x04, 32(SI), Y2, Y2
+	VPBLENDD       $0x08, 48(SI), Y2, Y2
+	VPBLENDD       $0x10, 64(SI), Y2, Y2
+	VPBLENDD       $0x20, 80(SI), Y2, Y2
+	VPBLENDD       $0x40, 96(SI), Y2, Y2
+	VPBLENDD       $0x80, 112(SI), Y2, Y2
+	VPSHUFB        matmul_split<>+0(SB), Y2, Y2
+	VPERMQ         $0xd8, Y2, Y2
+	VCVTPH2PS      X2, Y3
+	VEXTRACTI128   $0x01, Y2, X2
+	VCVTPH2PS      X2, Y2
+	VMULPS         512(R8), Y3, Y3
+	VFMADD231PS    Y3, Y6, Y1
+	VFMADD231PS    544(R8), Y2, Y1
 	ADDQ           $0x000000a0, SI
 	ADDQ           $0x00000200, DI
 	ADDQ           $0x000002a0, R8
@@ -1187,13 +1449,13 @@ tail:
 	JMP   group
 
 end:
-	VEXTRACTF128 $0x01, Y0, X1
-	VADDPS       X1, X0, X0
-	VMOVHLPS     X0, X0, X1
-	VADDPS       X1, X0, X0
-	VMOVSHDUP    X0, X1
-	VADDSS       X1, X0, X0
-	VMOVSS       X0, (DX)
+	VEXTRACTF128 $0x01, Y1, X2
+	VADDPS       X2, X1, X1
+	VMOVHLPS     X1, X1, X2
+	VADDPS       X2, X1, X1
+	VMOVSHDUP    X1, X2
+	VADDSS       X2, X1, X1
+	VMOVSS       X1, (DX)
 	ADDQ         $0x04, DX
 	MOVQ         rowBytes+8(FP), SI
 	ADDQ         SI, AX
@@ -1205,107 +1467,108 @@ end:
 // func unpackQ4_1AVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackQ4_1AVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 group:
-	VBROADCASTI128 4(CX), Y0
-	VINSERTI128    $0x01, 84(CX), Y0, Y0
-	VBROADCASTI128 24(CX), Y1
-	VINSERTI128    $0x01, 104(CX), Y1, Y1
-	VBROADCASTI128 44(CX), Y2
-	VINSERTI128    $0x01, 124(CX), Y2, Y2
-	VBROADCASTI128 64(CX), Y3
-	VINSERTI128    $0x01, 144(CX), Y3, Y3
-	VPAND          matmul_nibble<>+0(SB), Y0, Y4
-	VPAND          matmul_nibble<>+0(SB), Y1, Y5
-	VPAND          matmul_nibble<>+0(SB), Y2, Y6
-	VPAND          matmul_nibble<>+0(SB), Y3, Y7
-	VPUNPCKLDQ     Y5, Y4, Y8
-	VPUNPCKLDQ     Y7, Y6, Y9
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKHDQ     Y7, Y6, Y5
-	VPUNPCKLQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, (AX)
-	VPUNPCKHQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 32(AX)
-	VPUNPCKLQDQ    Y5, Y4, Y6
-	VMOVDQU        Y6, 64(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y4
-	VMOVDQU        Y4, 96(AX)
-	VPSRLW         $0x08, Y0, Y4
-	VPAND          matmul_nibble<>+0(SB), Y4, Y4
+	VBROADCASTI128 4(CX), Y1
+	VINSERTI128    $0x01, 84(CX), Y1, Y1
+	VBROADCASTI128 24(CX), Y2
+	VINSERTI128    $0x01, 104(CX), Y2, Y2
+	VBROADCASTI128 44(CX), Y3
+	VINSERTI128    $0x01, 124(CX), Y3, Y3
+	VBROADCASTI128 64(CX), Y4
+	VINSERTI128    $0x01, 144(CX), Y4, Y4
+	VPAND          Y0, Y1, Y5
+	VPAND          Y0, Y2, Y6
+	VPAND          Y0, Y3, Y7
+	VPAND          Y0, Y4, Y8
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKLDQ     Y8, Y7, Y10
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKHDQ     Y8, Y7, Y6
+	VPUNPCKLQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, (AX)
+	VPUNPCKHQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 32(AX)
+	VPUNPCKLQDQ    Y6, Y5, Y7
+	VMOVDQU        Y7, 64(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VMOVDQU        Y5, 96(AX)
 	VPSRLW         $0x08, Y1, Y5
-	VPAND          matmul_nibble<>+0(SB), Y5, Y5
+	VPAND          Y0, Y5, Y5
 	VPSRLW         $0x08, Y2, Y6
-	VPAND          matmul_nibble<>+0(SB), Y6, Y6
+	VPAND          Y0, Y6, Y6
 	VPSRLW         $0x08, Y3, Y7
-	VPAND          matmul_nibble<>+0(SB), Y7, Y7
-	VPUNPCKLDQ     Y5, Y4, Y8
-	VPUNPCKLDQ     Y7, Y6, Y9
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKHDQ     Y7, Y6, Y5
-	VPUNPCKLQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 128(AX)
-	VPUNPCKHQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 160(AX)
-	VPUNPCKLQDQ    Y5, Y4, Y6
-	VMOVDQU        Y6, 192(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y4
-	VMOVDQU        Y4, 224(AX)
-	VPSRLW         $0x04, Y0, Y4
-	VPAND          matmul_nibble<>+0(SB), Y4, Y4
+	VPAND          Y0, Y7, Y7
+	VPSRLW         $0x08, Y4, Y8
+	VPAND          Y0, Y8, Y8
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKLDQ     Y8, Y7, Y10
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKHDQ     Y8, Y7, Y6
+	VPUNPCKLQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 128(AX)
+	VPUNPCKHQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 160(AX)
+	VPUNPCKLQDQ    Y6, Y5, Y7
+	VMOVDQU        Y7, 192(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VMOVDQU        Y5, 224(AX)
 	VPSRLW         $0x04, Y1, Y5
-	VPAND          matmul_nibble<>+0(SB), Y5, Y5
+	VPAND          Y0, Y5, Y5
 	VPSRLW         $0x04, Y2, Y6
-	VPAND          matmul_nibble<>+0(SB), Y6, Y6
+	VPAND          Y0, Y6, Y6
 	VPSRLW         $0x04, Y3, Y7
-	VPAND          matmul_nibble<>+0(SB), Y7, Y7
-	VPUNPCKLDQ     Y5, Y4, Y8
-	VPUNPCKLDQ     Y7, Y6, Y9
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKHDQ     Y7, Y6, Y5
-	VPUNPCKLQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 256(AX)
-	VPUNPCKHQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 288(AX)
-	VPUNPCKLQDQ    Y5, Y4, Y6
-	VMOVDQU        Y6, 320(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y4
-	VMOVDQU        Y4, 352(AX)
-	VPSRLW         $0x0c, Y0, Y0
+	VPAND          Y0, Y7, Y7
+	VPSRLW         $0x04, Y4, Y8
+	VPAND          Y0, Y8, Y8
+	VPUNPCKLDQ     Y6, Y5, Y9
+	VPUNPCKLDQ     Y8, Y7, Y10
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKHDQ     Y8, Y7, Y6
+	VPUNPCKLQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 256(AX)
+	VPUNPCKHQDQ    Y10, Y9, Y7
+	VMOVDQU        Y7, 288(AX)
+	VPUNPCKLQDQ    Y6, Y5, Y7
+	VMOVDQU        Y7, 320(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	VMOVDQU        Y5, 352(AX)
 	VPSRLW         $0x0c, Y1, Y1
 	VPSRLW         $0x0c, Y2, Y2
 	VPSRLW         $0x0c, Y3, Y3
-	VPUNPCKLDQ     Y1, Y0, Y4
-	VPUNPCKLDQ     Y3, Y2, Y5
-	VPUNPCKHDQ     Y1, Y0, Y0
-	VPUNPCKHDQ     Y3, Y2, Y1
-	VPUNPCKLQDQ    Y5, Y4, Y2
-	VMOVDQU        Y2, 384(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y2
-	VMOVDQU        Y2, 416(AX)
-	VPUNPCKLQDQ    Y1, Y0, Y2
-	VMOVDQU        Y2, 448(AX)
-	VPUNPCKHQDQ    Y1, Y0, Y0
-	VMOVDQU        Y0, 480(AX)
-	VMOVDQU        (CX), Y0
-	VPBLENDD       $0x02, 16(CX), Y0, Y0
-	VPBLENDD       $0x04, 32(CX), Y0, Y0
-	VPBLENDD       $0x08, 48(CX), Y0, Y0
-	VPBLENDD       $0x10, 64(CX), Y0, Y0
-	VPBLENDD       $0x20, 80(CX), Y0, Y0
-	VPBLENDD       $0x40, 96(CX), Y0, Y0
-	VPBLENDD       $0x80, 112(CX), Y0, Y0
-	VPSHUFB        matmul_split<>+0(SB), Y0, Y0
-	VPERMQ         $0xd8, Y0, Y0
-	VCVTPH2PS      X0, Y1
-	VEXTRACTI128   $0x01, Y0, X0
-	VCVTPH2PS      X0, Y0
-	VMOVUPS        Y1, 512(AX)
-	VXORPS         matmul_sign<>+0(SB), Y0, Y0
-	VMOVUPS        Y0, 576(AX)
+	VPSRLW         $0x0c, Y4, Y4
+	VPUNPCKLDQ     Y2, Y1, Y5
+	VPUNPCKLDQ     Y4, Y3, Y6
+	VPUNPCKHDQ     Y2, Y1, Y1
+	VPUNPCKHDQ     Y4, Y3, Y2
+	VPUNPCKLQDQ    Y6, Y5, Y3
+	VMOVDQU        Y3, 384(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y3
+	VMOVDQU        Y3, 416(AX)
+	VPUNPCKLQDQ    Y2, Y1, Y3
+	VMOVDQU        Y3, 448(AX)
+	VPUNPCKHQDQ    Y2, Y1, Y1
+	VMOVDQU        Y1, 480(AX)
+	VMOVDQU        (CX), Y1
+	VPBLENDD       $0x02, 16(CX), Y1, Y1
+	VPBLENDD       $0x04, 32(CX), Y1, Y1
+	VPBLENDD       $0x08, 48(CX), Y1, Y1
+	VPBLENDD       $0x10, 64(CX), Y1, Y1
+	VPBLENDD       $0x20, 80(CX), Y1, Y1
+	VPBLENDD       $0x40, 96(CX), Y1, Y1
+	VPBLENDD       $0x80, 112(CX), Y1, Y1
+	VPSHUFB        matmul_split<>+0(SB), Y1, Y1
+	VPERMQ         $0xd8, Y1, Y1
+	VCVTPH2PS      X1, Y2
+	VEXTRACTI128   $0x01, Y1, X1
+	VCVTPH2PS      X1, Y1
+	VMOVUPS        Y2, 512(AX)
+	VXORPS         matmul_sign<>+0(SB), Y1, Y1
+	VMOVUPS        Y1, 576(AX)
 	ADDQ           $0x00000280, AX
 	ADDQ           $0x000000a0, CX
 	DECQ           DX
@@ -1342,109 +1605,115 @@ row:
 	JZ     tail
 
 group:
-	PREFETCHT0     1024(SI)
-	VBROADCASTI128 2(SI), Y1
-	VINSERTI128    $0x01, 138(SI), Y1, Y1
-	VPSLLW         $0x08, Y1, Y2
-	VPSRAW         $0x08, Y2, Y2
-	VPMADDWD       (DI), Y2, Y2
-	VBROADCASTI128 36(SI), Y3
-	VINSERTI128    $0x01, 172(SI), Y3, Y3
-	VPSLLW         $0x08, Y3, Y4
-	VPSRAW         $0x08, Y4, Y4
-	VPMADDWD       128(DI), Y4, Y4
-	VBROADCASTI128 70(SI), Y5
-	VINSERTI128    $0x01, 206(SI), Y5, Y5
-	VPSLLW         $0x08, Y5, Y6
-	VPSRAW         $0x08, Y6, Y6
-	VPMADDWD       256(DI), Y6, Y6
-	VBROADCASTI128 104(SI), Y7
-	VINSERTI128    $0x01, 240(SI), Y7, Y7
-	VPSLLW         $0x08, Y7, Y8
-	VPSRAW         $0x08, Y8, Y8
-	VPMADDWD       384(DI), Y8, Y8
-	VPSRAW         $0x08, Y1, Y1
-	VPMADDWD       32(DI), Y1, Y1
-	VPADDD         Y1, Y2, Y2
-	VPSRAW         $0x08, Y3, Y3
-	VPMADDWD       160(DI), Y3, Y1
-	VPADDD         Y1, Y4, Y4
-	VPSRAW         $0x08, Y5, Y5
-	VPMADDWD       288(DI), Y5, Y1
-	VPADDD         Y1, Y6, Y6
-	VPSRAW         $0x08, Y7, Y7
-	VPMADDWD       416(DI), Y7, Y1
-	VPADDD         Y1, Y8, Y8
-	VBROADCASTI128 18(SI), Y1
-	VINSERTI128    $0x01, 154(SI), Y1, Y1
-	VPSLLW         $0x08, Y1, Y3
-	VPSRAW         $0x08, Y3, Y3
-	VPMADDWD       64(DI), Y3, Y3
-	VPADDD         Y3, Y2, Y2
-	VBROADCASTI128 52(SI), Y3
-	VINSERTI128    $0x01, 188(SI), Y3, Y3
-	VPSLLW         $0x08, Y3, Y5
-	VPSRAW         $0x08, Y5, Y5
-	VPMADDWD       192(DI), Y5, Y5
-	VPADDD         Y5, Y4, Y4
-	VBROADCASTI128 86(SI), Y5
-	VINSERTI128    $0x01, 222(SI), Y5, Y5
-	VPSLLW         $0x08, Y5, Y7
-	VPSRAW         $0x08, Y7, Y7
-	VPMADDWD       320(DI), Y7, Y7
-	VPADDD         Y7, Y6, Y6
-	VBROADCASTI128 120(SI), Y7
-	VINSERTI128    $0x01, 256(SI), Y7, Y7
-	VPSLLW         $0x08, Y7, Y9
-	VPSRAW         $0x08, Y9, Y9
-	VPMADDWD       448(DI), Y9, Y9
-	VPADDD         Y9, Y8, Y8
-	VPSRAW         $0x08, Y1, Y1
-	VPMADDWD       96(DI), Y1, Y1
-	VPADDD         Y1, Y2, Y2
-	VPSRAW         $0x08, Y3, Y3
-	VPMADDWD       224(DI), Y3, Y1
-	VPADDD         Y1, Y4, Y4
-	VPSRAW         $0x08, Y5, Y5
-	VPMADDWD       352(DI), Y5, Y1
-	VPADDD         Y1, Y6, Y6
-	VPSRAW         $0x08, Y7, Y7
-	VPMADDWD       480(DI), Y7, Y1
-	VPADDD         Y1, Y8, Y8
-	VPHADDD        Y4, Y2, Y2
-	VPHADDD        Y8, Y6, Y6
-	VPHADDD        Y6, Y2, Y2
-	VCVTDQ2PS      Y2, Y2
-	MOVWQZX        102(SI), R11
-	SHLQ           $0x10, R11
-	MOVWQZX        68(SI), R12
-	ORQ            R12, R11
-	SHLQ           $0x10, R11
-	MOVWQZX        34(SI), R12
-	ORQ            R12, R11
-	SHLQ           $0x10, R11
-	MOVWQZX        (SI), R12
-	ORQ            R12, R11
-	MOVWQZX        238(SI), R12
-	SHLQ           $0x10, R12
-	MOVWQZX        204(SI), R13
-	ORQ            R13, R12
-	SHLQ           $0x10, R12
-	MOVWQZX        170(SI), R13
-	ORQ            R13, R12
-	SHLQ           $0x10, R12
-	MOVWQZX        136(SI), R13
-	ORQ            R13, R12
-	VMOVQ          R11, X1
-	VPINSRQ        $0x01, R12, X1, X1
-	VCVTPH2PS      X1, Y1
-	VMULPS         512(R8), Y1, Y1
-	VFMADD231PS    Y1, Y2, Y0
-	ADDQ           $0x00000110, SI
-	ADDQ           $0x00000200, DI
-	ADDQ           $0x000002a0, R8
-	DECQ           R9
-	JNZ            group
+	PREFETCHT0  1024(SI)
+	VMOVDQU     2(SI), Y1
+	VMOVDQU     138(SI), Y2
+	VINSERTI128 $0x01, X2, Y1, Y3
+	VPERM2I128  $0x31, Y2, Y1, Y2
+	VPSLLW      $0x08, Y3, Y1
+	VPSRAW      $0x08, Y1, Y1
+	VPMADDWD    (DI), Y1, Y1
+	VPSRAW      $0x08, Y3, Y3
+	VPMADDWD    32(DI), Y3, Y3
+	VPADDD      Y3, Y1, Y1
+	VPSLLW      $0x08, Y2, Y3
+	VPSRAW      $0x08, Y3, Y3
+	VPMADDWD    64(DI), Y3, Y3
+	VPADDD      Y3, Y1, Y1
+	VPSRAW      $0x08, Y2, Y2
+	VPMADDWD    96(DI), Y2, Y2
+	VPADDD      Y2, Y1, Y1
+	VMOVDQU     36(SI), Y2
+	VMOVDQU     172(SI), Y3
+	VINSERTI128 $0x01, X3, Y2, Y4
+	VPERM2I128  $0x31, Y3, Y2, Y3
+	VPSLLW      $0x08, Y4, Y2
+	VPSRAW      $0x08, Y2, Y2
+	VPMADDWD    128(DI), Y2, Y2
+	VPSRAW      $0x08, Y4, Y4
+	VPMADDWD    160(DI), Y4, Y4
+	VPADDD      Y4, Y2, Y2
+	VPSLLW      $0x08, Y3, Y4
+	VPSRAW      $0x08, Y4, Y4
+	VPMADDWD    192(DI), Y4, Y4
+	VPADDD      Y4, Y2, Y2
+	VPSRAW      $0x08, Y3, Y3
+	VPMADDWD    224(DI), Y3, Y3
+	VPADDD      Y3, Y2, Y2
+	VMOVDQU     70(SI), Y3
+	VMOVDQU     206(SI), Y4
+	VINSERTI128 $0x01, X4, Y3, Y5
+	VPERM2I128  $0x31, Y4, Y3, Y4
+	VPSLLW      $0x08, Y5, Y3
+	VPSRAW      $0x08, Y3, Y3
+	VPMADDWD    256(DI), Y3, Y3
+	VPSRAW      $0x08, Y5, Y5
+	VPMADDWD    288(DI), Y5, Y5
+	VPADDD      Y5, Y3, Y3
+	VPSLLW      $0x08, Y4, Y5
+	VPSRAW      $0x08, Y5, Y5
+	VPMADDWD    320(DI), Y5, Y5
+	VPADDD      Y5, Y3, Y3
+	VPSRAW      $0x08, Y4, Y4
+	VPMADDWD    352(DI), Y4, Y4
+	VPADDD      Y4, Y3, Y3
+	VMOVDQU     104(SI), Y4
+	VMOVDQU     240(SI), Y5
+	VINSERTI128 $0x01, X5, Y4, Y6
+	VPERM2I128  $0x31, Y5, Y4, Y5
+	VPSLLW      $0x08, Y6, Y4
+	VPSRAW      $0x08, Y4, Y4
+	VPMADDWD    384(DI), Y4, Y4
+	VPSRAW      $0x08, Y6, Y6
+	VPMADDWD    416(DI), Y6, Y6
+	VPADDD      Y6, Y4, Y4
+	VPSLLW      $0x08, Y5, Y6
+	VPSRAW      $0x08, Y6, Y6
+	VPMADDWD    448(DI), Y6, Y6
+	VPADDD      Y6, Y4, Y4
+	VPSRAW      $0x08, Y5, Y5
+	VPMADDWD    480(DI), Y5, Y5
+	VPADDD      Y5, Y4, Y4
+	VSHUFPS     $0x88, Y2, Y1, Y5
+	VSHUFPS     $0xdd, Y2, Y1, Y1
+	VPADDD      Y5, Y1, Y1
+	VSHUFPS     $0x88, Y4, Y3, Y2
+	VSHUFPS     $0xdd, Y4, Y3, Y3
+	VPADDD      Y2, Y3, Y3
+	VSHUFPS     $0x88, Y3, Y1, Y2
+	VSHUFPS     $0xdd, Y3, Y1, Y1
+	VPADDD      Y2, Y1, Y1
+	VCVTDQ2PS   Y1, Y1
+	MOVWQZX     102(SI), R11
+	SHLQ        $0x10, R11
+	MOVWQZX     68(SI), R12
+	ORQ         R12, R11
+	SHLQ        $0x10, R11
+	MOVWQZX     34(SI), R12
+	ORQ         R12, R11
+	SHLQ        $0x10, R11
+	MOVWQZX     (SI), R12
+	ORQ         R12, R11
+	MOVWQZX     238(SI), R12
+	SHLQ        $0x10, R12
+	MOVWQZX     204(SI), R13
+	ORQ         R13, R12
+	SHLQ        $0x10, R12
+	MOVWQZX     170(SI), R13
+	ORQ         R13, R12
+	SHLQ        $0x10, R12
+	MOVWQZX     136(SI), R13
+	ORQ         R13, R12
+	VMOVQ       R11, X2
+	VPINSRQ     $0x01, R12, X2, X2
+	VCVTPH2PS   X2, Y2
+	VMULPS      512(R8), Y2, Y2
+	VFMADD231PS Y2, Y1, Y0
+	ADDQ        $0x00000110, SI
+	ADDQ        $0x00000200, DI
+	ADDQ        $0x000002a0, R8
+	DECQ        R9
+	JNZ         group
 
 tail:
 	TESTQ R10, R10
@@ -1479,255 +1748,263 @@ TEXT ·unpackQ8_0AVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), DX
 
 group:
-	VBROADCASTI128 2(CX), Y0
-	VINSERTI128    $0x01, 138(CX), Y0, Y0
-	VPSLLW         $0x08, Y0, Y1
-	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 36(CX), Y2
-	VINSERTI128    $0x01, 172(CX), Y2, Y2
-	VPSLLW         $0x08, Y2, Y3
-	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 70(CX), Y4
-	VINSERTI128    $0x01, 206(CX), Y4, Y4
-	VPSLLW         $0x08, Y4, Y5
-	VPSRAW         $0x08, Y5, Y5
-	VBROADCASTI128 104(CX), Y6
-	VINSERTI128    $0x01, 240(CX), Y6, Y6
-	VPSLLW         $0x08, Y6, Y7
-	VPSRAW         $0x08, Y7, Y7
-	VPUNPCKLDQ     Y3, Y1, Y8
-	VPUNPCKLDQ     Y7, Y5, Y9
-	VPUNPCKHDQ     Y3, Y1, Y1
-	VPUNPCKHDQ     Y7, Y5, Y3
-	VPUNPCKLQDQ    Y9, Y8, Y5
-	VMOVDQU        Y5, (AX)
-	VPUNPCKHQDQ    Y9, Y8, Y5
-	VMOVDQU        Y5, 32(AX)
-	VPUNPCKLQDQ    Y3, Y1, Y5
-	VMOVDQU        Y5, 64(AX)
-	VPUNPCKHQDQ    Y3, Y1, Y1
-	VMOVDQU        Y1, 96(AX)
-	VPSRAW         $0x08, Y0, Y0
-	VPSRAW         $0x08, Y2, Y2
-	VPSRAW         $0x08, Y4, Y4
-	VPSRAW         $0x08, Y6, Y6
-	VPUNPCKLDQ     Y2, Y0, Y1
-	VPUNPCKLDQ     Y6, Y4, Y3
-	VPUNPCKHDQ     Y2, Y0, Y0
-	VPUNPCKHDQ     Y6, Y4, Y2
-	VPUNPCKLQDQ    Y3, Y1, Y4
-	VMOVDQU        Y4, 128(AX)
-	VPUNPCKHQDQ    Y3, Y1, Y1
-	VMOVDQU        Y1, 160(AX)
-	VPUNPCKLQDQ    Y2, Y0, Y1
-	VMOVDQU        Y1, 192(AX)
-	VPUNPCKHQDQ    Y2, Y0, Y0
-	VMOVDQU        Y0, 224(AX)
-	VBROADCASTI128 18(CX), Y0
-	VINSERTI128    $0x01, 154(CX), Y0, Y0
-	VPSLLW         $0x08, Y0, Y1
-	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 52(CX), Y2
-	VINSERTI128    $0x01, 188(CX), Y2, Y2
-	VPSLLW         $0x08, Y2, Y3
-	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 86(CX), Y4
-	VINSERTI128    $0x01, 222(CX), Y4, Y4
-	VPSLLW         $0x08, Y4, Y5
-	VPSRAW         $0x08, Y5, Y5
-	VBROADCASTI128 120(CX), Y6
-	VINSERTI128    $0x01, 256(CX), Y6, Y6
-	VPSLLW         $0x08, Y6, Y7
-	VPSRAW         $0x08, Y7, Y7
-	VPUNPCKLDQ     Y3, Y1, Y8
-	VPUNPCKLDQ     Y7, Y5, Y9
-	VPUNPCKHDQ     Y3, Y1, Y1
-	VPUNPCKHDQ     Y7, Y5, Y3
-	VPUNPCKLQDQ    Y9, Y8, Y5
-	VMOVDQU        Y5, 256(AX)
-	VPUNPCKHQDQ    Y9, Y8, Y5
-	VMOVDQU        Y5, 288(AX)
-	VPUNPCKLQDQ    Y3, Y1, Y5
-	VMOVDQU        Y5, 320(AX)
-	VPUNPCKHQDQ    Y3, Y1, Y1
-	VMOVDQU        Y1, 352(AX)
-	VPSRAW         $0x08, Y0, Y0
-	VPSRAW         $0x08, Y2, Y2
-	VPSRAW         $0x08, Y4, Y4
-	VPSRAW         $0x08, Y6, Y6
-	VPUNPCKLDQ     Y2, Y0, Y1
-	VPUNPCKLDQ     Y6, Y4, Y3
-	VPUNPCKHDQ     Y2, Y0, Y0
-	VPUNPCKHDQ     Y6, Y4, Y2
-	VPUNPCKLQDQ    Y3, Y1, Y4
-	VMOVDQU        Y4, 384(AX)
-	VPUNPCKHQDQ    Y3, Y1, Y1
-	VMOVDQU        Y1, 416(AX)
-	VPUNPCKLQDQ    Y2, Y0, Y1
-	VMOVDQU        Y1, 448(AX)
-	VPUNPCKHQDQ    Y2, Y0, Y0
-	VMOVDQU        Y0, 480(AX)
-	MOVWQZX        102(CX), BX
-	SHLQ           $0x10, BX
-	MOVWQZX        68(CX), SI
-	ORQ            SI, BX
-	SHLQ           $0x10, BX
-	MOVWQZX        34(CX), SI
-	ORQ            SI, BX
-	SHLQ           $0x10, BX
-	MOVWQZX        (CX), SI
-	ORQ            SI, BX
-	MOVWQZX        238(CX), SI
-	SHLQ           $0x10, SI
-	MOVWQZX        204(CX), DI
-	ORQ            DI, SI
-	SHLQ           $0x10, SI
-	MOVWQZX        170(CX), DI
-	ORQ            DI, SI
-	SHLQ           $0x10, SI
-	MOVWQZX        136(CX), DI
-	ORQ            DI, SI
-	VMOVQ          BX, X0
-	VPINSRQ        $0x01, SI, X0, X0
-	VCVTPH2PS      X0, Y0
-	VMOVUPS        Y0, 512(AX)
-	ADDQ           $0x00000280, AX
-	ADDQ           $0x00000110, CX
-	DECQ           DX
-	JNZ            group
+	VMOVDQU     2(CX), Y0
+	VMOVDQU     138(CX), Y1
+	VINSERTI128 $0x01, X1, Y0, Y2
+	VPERM2I128  $0x31, Y1, Y0, Y1
+	VMOVDQU     36(CX), Y0
+	VMOVDQU     172(CX), Y3
+	VINSERTI128 $0x01, X3, Y0, Y4
+	VPERM2I128  $0x31, Y3, Y0, Y3
+	VMOVDQU     70(CX), Y0
+	VMOVDQU     206(CX), Y5
+	VINSERTI128 $0x01, X5, Y0, Y6
+	VPERM2I128  $0x31, Y5, Y0, Y5
+	VMOVDQU     104(CX), Y0
+	VMOVDQU     240(CX), Y7
+	VINSERTI128 $0x01, X7, Y0, Y8
+	VPERM2I128  $0x31, Y7, Y0, Y7
+	VPSLLW      $0x08, Y2, Y0
+	VPSRAW      $0x08, Y0, Y0
+	VPSLLW      $0x08, Y4, Y9
+	VPSRAW      $0x08, Y9, Y9
+	VPSLLW      $0x08, Y6, Y10
+	VPSRAW      $0x08, Y10, Y10
+	VPSLLW      $0x08, Y8, Y11
+	VPSRAW      $0x08, Y11, Y11
+	VPUNPCKLDQ  Y9, Y0, Y12
+	VPUNPCKLDQ  Y11, Y10, Y13
+	VPUNPCKHDQ  Y9, Y0, Y0
+	VPUNPCKHDQ  Y11, Y10, Y9
+	VPUNPCKLQDQ Y13, Y12, Y10
+	VMOVDQU     Y10, (AX)
+	VPUNPCKHQDQ Y13, Y12, Y10
+	VMOVDQU     Y10, 32(AX)
+	VPUNPCKLQDQ Y9, Y0, Y10
+	VMOVDQU     Y10, 64(AX)
+	VPUNPCKHQDQ Y9, Y0, Y0
+	VMOVDQU     Y0, 96(AX)
+	VPSRAW      $0x08, Y2, Y2
+	VPSRAW      $0x08, Y4, Y4
+	VPSRAW      $0x08, Y6, Y6
+	VPSRAW      $0x08, Y8, Y8
+	VPUNPCKLDQ  Y4, Y2, Y0
+	VPUNPCKLDQ  Y8, Y6, Y9
+	VPUNPCKHDQ  Y4, Y2, Y2
+	VPUNPCKHDQ  Y8, Y6, Y4
+	VPUNPCKLQDQ Y9, Y0, Y6
+	VMOVDQU     Y6, 128(AX)
+	VPUNPCKHQDQ Y9, Y0, Y0
+	VMOVDQU     Y0, 160(AX)
+	VPUNPCKLQDQ Y4, Y2, Y0
+	VMOVDQU     Y0, 192(AX)
+	VPUNPCKHQDQ Y4, Y2, Y0
+	VMOVDQU     Y0, 224(AX)
+	VPSLLW      $0x08, Y1, Y0
+	VPSRAW      $0x08, Y0, Y0
+	VPSLLW      $0x08, Y3, Y2
+	VPSRAW      $0x08, Y2, Y2
+	VPSLLW      $0x08, Y5, Y4
+	VPSRAW      $0x08, Y4, Y4
+	VPSLLW      $0x08, Y7, Y6
+	VPSRAW      $0x08, Y6, Y6
+	VPUNPCKLDQ  Y2, Y0, Y8
+	VPUNPCKLDQ  Y6, Y4, Y9
+	VPUNPCKHDQ  Y2, Y0, Y0
+	VPUNPCKHDQ  Y6, Y4, Y2
+	VPUNPCKLQDQ Y9, Y8, Y4
+	VMOVDQU     Y4, 256(AX)
+	VPUNPCKHQDQ Y9, Y8, Y4
+	VMOVDQU     Y4, 288(AX)
+	VPUNPCKLQDQ Y2, Y0, Y4
+	VMOVDQU     Y4, 320(AX)
+	VPUNPCKHQDQ Y2, Y0, Y0
+	VMOVDQU     Y0, 352(AX)
+	VPSRAW      $0x08, Y1, Y1
+	VPSRAW      $0x08, Y3, Y3
+	VPSRAW      $0x08, Y5, Y5
+	VPSRAW      $0x08, Y7, Y7
+	VPUNPCKLDQ  Y3, Y1, Y0
+	VPUNPCKLDQ  Y7, Y5, Y2
+	VPUNPCKHDQ  Y3, Y1, Y1
+	VPUNPCKHDQ  Y7, Y5, Y3
+	VPUNPCKLQDQ Y2, Y0, Y4
+	VMOVDQU     Y4, 384(AX)
+	VPUNPCKHQDQ Y2, Y0, Y0
+	VMOVDQU     Y0, 416(AX)
+	VPUNPCKLQDQ Y3, Y1, Y0
+	VMOVDQU     Y0, 448(AX)
+	VPUNPCKHQDQ Y3, Y1, Y0
+	VMOVDQU     Y0, 480(AX)
+	MOVWQZX     102(CX), BX
+	SHLQ        $0x10, BX
+	MOVWQZX     68(CX), SI
+	ORQ         SI, BX
+	SHLQ        $0x10, BX
+	MOVWQZX     34(CX), SI
+	ORQ         SI, BX
+	SHLQ        $0x10, BX
+	MOVWQZX     (CX), SI
+	ORQ         SI, BX
+	MOVWQZX     238(CX), SI
+	SHLQ        $0x10, SI
+	MOVWQZX     204(CX), DI
+	ORQ         DI, SI
+	SHLQ        $0x10, SI
+	MOVWQZX     170(CX), DI
+	ORQ         DI, SI
+	SHLQ        $0x10, SI
+	MOVWQZX     136(CX), DI
+	ORQ         DI, SI
+	VMOVQ       BX, X0
+	VPINSRQ     $0x01, SI, X0, X0
+	VCVTPH2PS   X0, Y0
+	VMOVUPS     Y0, 512(AX)
+	ADDQ        $0x00000280, AX
+	ADDQ        $0x00000110, CX
+	DECQ        DX
+	JNZ         group
 	VZEROUPPER
 	RET
 
 // func intRowsQ4KAVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·intRowsQ4KAVX2(SB), NOSPLIT, $0-64
-	MOVQ w+0(FP), AX
-	MOVQ rows+16(FP), CX
-	MOVQ out+56(FP), DX
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+56(FP), DX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
+	VMOVDQU matmul_nibble16<>+0(SB), Y1
 
 row:
-	VXORPS Y0, Y0, Y0
+	VXORPS Y2, Y2, Y2
 	MOVQ   AX, BX
 	MOVQ   words+40(FP), SI
 	MOVQ   acts+48(FP), DI
 	MOVQ   groups+24(FP), R8
 
 group:
-	PREFETCHT0     1024(BX)
-	VBROADCASTI128 16(BX), Y1
-	VINSERTI128    $0x01, 80(BX), Y1, Y1
-	VBROADCASTI128 48(BX), Y2
-	VINSERTI128    $0x01, 112(BX), Y2, Y2
-	VPAND          matmul_nibble<>+0(SB), Y1, Y3
-	VPMADDWD       (SI), Y3, Y3
-	VPAND          matmul_nibble16<>+0(SB), Y1, Y4
-	VPMADDWD       128(SI), Y4, Y4
-	VPAND          matmul_nibble<>+0(SB), Y2, Y5
-	VPMADDWD       256(SI), Y5, Y5
-	VPAND          matmul_nibble16<>+0(SB), Y2, Y6
-	VPMADDWD       384(SI), Y6, Y6
-	VPSRLW         $0x08, Y1, Y1
-	VPAND          matmul_nibble<>+0(SB), Y1, Y7
-	VPMADDWD       32(SI), Y7, Y7
-	VPADDD         Y7, Y3, Y3
-	VPAND          matmul_nibble16<>+0(SB), Y1, Y1
-	VPMADDWD       160(SI), Y1, Y1
-	VPADDD         Y1, Y4, Y4
-	VPSRLW         $0x08, Y2, Y1
-	VPAND          matmul_nibble<>+0(SB), Y1, Y2
-	VPMADDWD       288(SI), Y2, Y2
-	VPADDD         Y2, Y5, Y5
-	VPAND          matmul_nibble16<>+0(SB), Y1, Y1
-	VPMADDWD       416(SI), Y1, Y1
-	VPADDD         Y1, Y6, Y6
-	VBROADCASTI128 32(BX), Y1
-	VINSERTI128    $0x01, 96(BX), Y1, Y1
-	VBROADCASTI128 64(BX), Y2
-	VINSERTI128    $0x01, 128(BX), Y2, Y2
-	VPAND          matmul_nibble<>+0(SB), Y1, Y7
-	VPMADDWD       64(SI), Y7, Y7
-	VPADDD         Y7, Y3, Y3
-	VPAND          matmul_nibble16<>+0(SB), Y1, Y7
-	VPMADDWD       192(SI), Y7, Y7
-	VPADDD         Y7, Y4, Y4
-	VPAND          matmul_nibble<>+0(SB), Y2, Y7
-	VPMADDWD       320(SI), Y7, Y7
-	VPADDD         Y7, Y5, Y5
-	VPAND          matmul_nibble16<>+0(SB), Y2, Y7
-	VPMADDWD       448(SI), Y7, Y7
-	VPADDD         Y7, Y6, Y6
-	VPSRLW         $0x08, Y1, Y1
-	VPAND          matmul_nibble<>+0(SB), Y1, Y7
-	VPMADDWD       96(SI), Y7, Y7
-	VPADDD         Y7, Y3, Y3
-	VPAND          matmul_nibble16<>+0(SB), Y1, Y1
-	VPMADDWD       224(SI), Y1, Y1
-	VPADDD         Y1, Y4, Y4
-	VPSRLW         $0x08, Y2, Y1
-	VPAND          matmul_nibble<>+0(SB), Y1, Y2
-	VPMADDWD       352(SI), Y2, Y2
-	VPADDD         Y2, Y5, Y5
-	VPAND          matmul_nibble16<>+0(SB), Y1, Y1
-	VPMADDWD       480(SI), Y1, Y1
-	VPADDD         Y1, Y6, Y6
-	VPHADDD        Y4, Y3, Y3
-	VPHADDD        Y6, Y5, Y5
-	VPHADDD        Y5, Y3, Y3
-	VPSRAVD        matmul_twist<>+0(SB), Y3, Y3
-	VCVTDQ2PS      Y3, Y3
-	MOVL           4(BX), R9
-	MOVL           8(BX), R10
-	MOVL           12(BX), R11
-	MOVL           R9, R13
-	SHRL           $0x02, R13
-	ANDL           $0x30303030, R13
-	MOVL           R10, R14
-	SHRL           $0x02, R14
-	ANDL           $0x30303030, R14
-	MOVL           R11, R12
-	ANDL           $0x0f0f0f0f, R12
-	ORL            R12, R13
-	SHRL           $0x04, R11
-	ANDL           $0x0f0f0f0f, R11
-	ORL            R11, R14
-	ANDL           $0x3f3f3f3f, R9
-	ANDL           $0x3f3f3f3f, R10
-	VPBROADCASTD   (BX), X1
-	VCVTPH2PS      X1, Y1
-	SHLQ           $0x20, R13
-	ORQ            R9, R13
-	VMOVQ          R13, X2
-	VPMOVZXBD      X2, Y2
-	VCVTDQ2PS      Y2, Y2
-	SHLQ           $0x20, R14
-	ORQ            R10, R14
-	VMOVQ          R14, X4
-	VPMOVZXBD      X4, Y4
-	VCVTDQ2PS      Y4, Y4
-	VMOVSLDUP      Y1, Y5
-	VMULPS         Y5, Y2, Y2
-	VMOVSHDUP      Y1, Y1
-	VMULPS         Y1, Y4, Y4
-	VMULPS         512(DI), Y2, Y2
-	VFMADD231PS    Y2, Y3, Y0
-	VFNMADD231PS   544(DI), Y4, Y0
-	ADDQ           $0x00000090, BX
-	ADDQ           $0x00000200, SI
-	ADDQ           $0x000002a0, DI
-	DECQ           R8
-	JNZ            group
-	VEXTRACTF128   $0x01, Y0, X1
-	VADDPS         X1, X0, X0
-	VMOVHLPS       X0, X0, X1
-	VADDPS         X1, X0, X0
-	VMOVSHDUP      X0, X1
-	VADDSS         X1, X0, X0
-	VMOVSS         X0, (DX)
-	ADDQ           $0x04, DX
-	MOVQ           rowBytes+8(FP), BX
-	ADDQ           BX, AX
-	DECQ           CX
-	JNZ            row
+	PREFETCHT0   1024(BX)
+	VMOVDQU      16(BX), Y3
+	VMOVDQU      80(BX), Y4
+	VINSERTI128  $0x01, X4, Y3, Y5
+	VPERM2I128   $0x31, Y4, Y3, Y4
+	VMOVDQU      48(BX), Y3
+	VMOVDQU      112(BX), Y6
+	VINSERTI128  $0x01, X6, Y3, Y7
+	VPERM2I128   $0x31, Y6, Y3, Y6
+	VPAND        Y0, Y5, Y3
+	VPMADDWD     (SI), Y3, Y3
+	VPAND        Y1, Y5, Y8
+	VPMADDWD     128(SI), Y8, Y8
+	VPAND        Y0, Y7, Y9
+	VPMADDWD     256(SI), Y9, Y9
+	VPAND        Y1, Y7, Y10
+	VPMADDWD     384(SI), Y10, Y10
+	VPSRLW       $0x08, Y5, Y5
+	VPAND        Y0, Y5, Y11
+	VPMADDWD     32(SI), Y11, Y11
+	VPADDD       Y11, Y3, Y3
+	VPAND        Y1, Y5, Y5
+	VPMADDWD     160(SI), Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPSRLW       $0x08, Y7, Y5
+	VPAND        Y0, Y5, Y7
+	VPMADDWD     288(SI), Y7, Y7
+	VPADDD       Y7, Y9, Y9
+	VPAND        Y1, Y5, Y5
+	VPMADDWD     416(SI), Y5, Y5
+	VPADDD       Y5, Y10, Y10
+	VPAND        Y0, Y4, Y5
+	VPMADDWD     64(SI), Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPAND        Y1, Y4, Y5
+	VPMADDWD     192(SI), Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPAND        Y0, Y6, Y5
+	VPMADDWD     320(SI), Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPAND        Y1, Y6, Y5
+	VPMADDWD     448(SI), Y5, Y5
+	VPADDD       Y5, Y10, Y10
+	VPSRLW       $0x08, Y4, Y4
+	VPAND        Y0, Y4, Y5
+	VPMADDWD     96(SI), Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPAND        Y1, Y4, Y4
+	VPMADDWD     224(SI), Y4, Y4
+	VPADDD       Y4, Y8, Y8
+	VPSRLW       $0x08, Y6, Y4
+	VPAND        Y0, Y4, Y5
+	VPMADDWD     352(SI), Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPAND        Y1, Y4, Y4
+	VPMADDWD     480(SI), Y4, Y4
+	VPADDD       Y4, Y10, Y10
+	VSHUFPS      $0x88, Y8, Y3, Y4
+	VSHUFPS      $0xdd, Y8, Y3, Y3
+	VPADDD       Y4, Y3, Y3
+	VSHUFPS      $0x88, Y10, Y9, Y4
+	VSHUFPS      $0xdd, Y10, Y9, Y9
+	VPADDD       Y4, Y9, Y9
+	VSHUFPS      $0x88, Y9, Y3, Y4
+	VSHUFPS      $0xdd, Y9, Y3, Y3
+	VPADDD       Y4, Y3, Y3
+	VPSRAVD      matmul_twist<>+0(SB), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
+	MOVL         4(BX), R9
+	MOVL         8(BX), R10
+	MOVL         12(BX), R11
+	MOVL         R9, R13
+	SHRL         $0x02, R13
+	ANDL         $0x30303030, R13
+	MOVL         R10, R14
+	SHRL         $0x02, R14
+	ANDL         $0x30303030, R14
+	MOVL         R11, R12
+	ANDL         $0x0f0f0f0f, R12
+	ORL          R12, R13
+	SHRL         $0x04, R11
+	ANDL         $0x0f0f0f0f, R11
+	ORL          R11, R14
+	ANDL         $0x3f3f3f3f, R9
+	ANDL         $0x3f3f3f3f, R10
+	VPBROADCASTD (BX), X4
+	VCVTPH2PS    X4, Y4
+	SHLQ         $0x20, R13
+	ORQ          R9, R13
+	VMOVQ        R13, X5
+	VPMOVZXBD    X5, Y5
+	VCVTDQ2PS    Y5, Y5
+	SHLQ         $0x20, R14
+	ORQ          R10, R14
+	VMOVQ        R14, X6
+	VPMOVZXBD    X6, Y6
+	VCVTDQ2PS    Y6, Y6
+	VMOVSLDUP    Y4, Y7
+	VMULPS       Y7, Y5, Y5
+	VMOVSHDUP    Y4, Y4
+	VMULPS       Y4, Y6, Y6
+	VMULPS       512(DI), Y5, Y5
+	VFMADD231PS  Y5, Y3, Y2
+	VFNMADD231PS 544(DI), Y6, Y2
+	ADDQ         $0x00000090, BX
+	ADDQ         $0x00000200, SI
+	ADDQ         $0x000002a0, DI
+	DECQ         R8
+	JNZ          group
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	ADDQ         $0x04, DX
+	MOVQ         rowBytes+8(FP), BX
+	ADDQ         BX, AX
+	DECQ         CX
+	JNZ          row
 	VZEROUPPER
 	RET
 
@@ -1754,288 +2031,304 @@ GLOBL matmul_twist<>(SB), RODATA|NOPTR, $32
 // func unpackQ4KAVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackQ4KAVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 group:
-	VBROADCASTI128 16(CX), Y0
-	VINSERTI128    $0x01, 80(CX), Y0, Y0
-	VBROADCASTI128 48(CX), Y1
-	VINSERTI128    $0x01, 112(CX), Y1, Y1
-	VPAND          matmul_nibble<>+0(SB), Y0, Y2
-	VPSRLW         $0x04, Y0, Y3
-	VPAND          matmul_nibble<>+0(SB), Y3, Y3
-	VPAND          matmul_nibble<>+0(SB), Y1, Y4
-	VPSRLW         $0x04, Y1, Y5
-	VPAND          matmul_nibble<>+0(SB), Y5, Y5
-	VPUNPCKLDQ     Y3, Y2, Y6
-	VPUNPCKLDQ     Y5, Y4, Y7
-	VPUNPCKHDQ     Y3, Y2, Y2
-	VPUNPCKHDQ     Y5, Y4, Y3
-	VPUNPCKLQDQ    Y7, Y6, Y4
-	VMOVDQU        Y4, (AX)
-	VPUNPCKHQDQ    Y7, Y6, Y4
-	VMOVDQU        Y4, 32(AX)
-	VPUNPCKLQDQ    Y3, Y2, Y4
-	VMOVDQU        Y4, 64(AX)
-	VPUNPCKHQDQ    Y3, Y2, Y2
-	VMOVDQU        Y2, 96(AX)
-	VPSRLW         $0x08, Y0, Y0
-	VPAND          matmul_nibble<>+0(SB), Y0, Y2
-	VPSRLW         $0x04, Y0, Y0
-	VPAND          matmul_nibble<>+0(SB), Y0, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPAND          matmul_nibble<>+0(SB), Y1, Y3
-	VPSRLW         $0x04, Y1, Y1
-	VPAND          matmul_nibble<>+0(SB), Y1, Y1
-	VPUNPCKLDQ     Y0, Y2, Y4
-	VPUNPCKLDQ     Y1, Y3, Y5
-	VPUNPCKHDQ     Y0, Y2, Y0
-	VPUNPCKHDQ     Y1, Y3, Y1
-	VPUNPCKLQDQ    Y5, Y4, Y2
-	VMOVDQU        Y2, 128(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y2
-	VMOVDQU        Y2, 160(AX)
-	VPUNPCKLQDQ    Y1, Y0, Y2
-	VMOVDQU        Y2, 192(AX)
-	VPUNPCKHQDQ    Y1, Y0, Y0
-	VMOVDQU        Y0, 224(AX)
-	VBROADCASTI128 32(CX), Y0
-	VINSERTI128    $0x01, 96(CX), Y0, Y0
-	VBROADCASTI128 64(CX), Y1
-	VINSERTI128    $0x01, 128(CX), Y1, Y1
-	VPAND          matmul_nibble<>+0(SB), Y0, Y2
-	VPSRLW         $0x04, Y0, Y3
-	VPAND          matmul_nibble<>+0(SB), Y3, Y3
-	VPAND          matmul_nibble<>+0(SB), Y1, Y4
-	VPSRLW         $0x04, Y1, Y5
-	VPAND          matmul_nibble<>+0(SB), Y5, Y5
-	VPUNPCKLDQ     Y3, Y2, Y6
-	VPUNPCKLDQ     Y5, Y4, Y7
-	VPUNPCKHDQ     Y3, Y2, Y2
-	VPUNPCKHDQ     Y5, Y4, Y3
-	VPUNPCKLQDQ    Y7, Y6, Y4
-	VMOVDQU        Y4, 256(AX)
-	VPUNPCKHQDQ    Y7, Y6, Y4
-	VMOVDQU        Y4, 288(AX)
-	VPUNPCKLQDQ    Y3, Y2, Y4
-	VMOVDQU        Y4, 320(AX)
-	VPUNPCKHQDQ    Y3, Y2, Y2
-	VMOVDQU        Y2, 352(AX)
-	VPSRLW         $0x08, Y0, Y0
-	VPAND          matmul_nibble<>+0(SB), Y0, Y2
-	VPSRLW         $0x04, Y0, Y0
-	VPAND          matmul_nibble<>+0(SB), Y0, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPAND          matmul_nibble<>+0(SB), Y1, Y3
-	VPSRLW         $0x04, Y1, Y1
-	VPAND          matmul_nibble<>+0(SB), Y1, Y1
-	VPUNPCKLDQ     Y0, Y2, Y4
-	VPUNPCKLDQ     Y1, Y3, Y5
-	VPUNPCKHDQ     Y0, Y2, Y0
-	VPUNPCKHDQ     Y1, Y3, Y1
-	VPUNPCKLQDQ    Y5, Y4, Y2
-	VMOVDQU        Y2, 384(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y2
-	VMOVDQU        Y2, 416(AX)
-	VPUNPCKLQDQ    Y1, Y0, Y2
-	VMOVDQU        Y2, 448(AX)
-	VPUNPCKHQDQ    Y1, Y0, Y0
-	VMOVDQU        Y0, 480(AX)
-	MOVL           4(CX), BX
-	MOVL           8(CX), SI
-	MOVL           12(CX), DI
-	MOVL           BX, R9
-	SHRL           $0x02, R9
-	ANDL           $0x30303030, R9
-	MOVL           SI, R10
-	SHRL           $0x02, R10
-	ANDL           $0x30303030, R10
-	MOVL           DI, R8
-	ANDL           $0x0f0f0f0f, R8
-	ORL            R8, R9
-	SHRL           $0x04, DI
-	ANDL           $0x0f0f0f0f, DI
-	ORL            DI, R10
-	ANDL           $0x3f3f3f3f, BX
-	ANDL           $0x3f3f3f3f, SI
-	VPBROADCASTD   (CX), X0
-	VCVTPH2PS      X0, Y0
-	SHLQ           $0x20, R9
-	ORQ            BX, R9
-	VMOVQ          R9, X1
-	VPMOVZXBD      X1, Y1
-	VCVTDQ2PS      Y1, Y1
-	SHLQ           $0x20, R10
-	ORQ            SI, R10
-	VMOVQ          R10, X2
-	VPMOVZXBD      X2, Y2
-	VCVTDQ2PS      Y2, Y2
-	VMOVSLDUP      Y0, Y3
-	VMULPS         Y3, Y1, Y1
-	VMOVSHDUP      Y0, Y0
-	VMULPS         Y0, Y2, Y2
-	VMOVUPS        Y1, 512(AX)
-	VMOVUPS        Y2, 576(AX)
-	ADDQ           $0x00000280, AX
-	ADDQ           $0x00000090, CX
-	DECQ           DX
-	JNZ            group
+	VMOVDQU      16(CX), Y1
+	VMOVDQU      80(CX), Y2
+	VINSERTI128  $0x01, X2, Y1, Y3
+	VPERM2I128   $0x31, Y2, Y1, Y2
+	VMOVDQU      48(CX), Y1
+	VMOVDQU      112(CX), Y4
+	VINSERTI128  $0x01, X4, Y1, Y5
+	VPERM2I128   $0x31, Y4, Y1, Y4
+	VPAND        Y0, Y3, Y1
+	VPSRLW       $0x04, Y3, Y6
+	VPAND        Y0, Y6, Y6
+	VPAND        Y0, Y5, Y7
+	VPSRLW       $0x04, Y5, Y8
+	VPAND        Y0, Y8, Y8
+	VPUNPCKLDQ   Y6, Y1, Y9
+	VPUNPCKLDQ   Y8, Y7, Y10
+	VPUNPCKHDQ   Y6, Y1, Y1
+	VPUNPCKHDQ   Y8, Y7, Y6
+	VPUNPCKLQDQ  Y10, Y9, Y7
+	VMOVDQU      Y7, (AX)
+	VPUNPCKHQDQ  Y10, Y9, Y7
+	VMOVDQU      Y7, 32(AX)
+	VPUNPCKLQDQ  Y6, Y1, Y7
+	VMOVDQU      Y7, 64(AX)
+	VPUNPCKHQDQ  Y6, Y1, Y1
+	VMOVDQU      Y1, 96(AX)
+	VPSRLW       $0x08, Y3, Y1
+	VPAND        Y0, Y1, Y3
+	VPSRLW       $0x04, Y1, Y1
+	VPAND        Y0, Y1, Y1
+	VPSRLW       $0x08, Y5, Y5
+	VPAND        Y0, Y5, Y6
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y0, Y5, Y5
+	VPUNPCKLDQ   Y1, Y3, Y7
+	VPUNPCKLDQ   Y5, Y6, Y8
+	VPUNPCKHDQ   Y1, Y3, Y1
+	VPUNPCKHDQ   Y5, Y6, Y3
+	VPUNPCKLQDQ  Y8, Y7, Y5
+	VMOVDQU      Y5, 128(AX)
+	VPUNPCKHQDQ  Y8, Y7, Y5
+	VMOVDQU      Y5, 160(AX)
+	VPUNPCKLQDQ  Y3, Y1, Y5
+	VMOVDQU      Y5, 192(AX)
+	VPUNPCKHQDQ  Y3, Y1, Y1
+	VMOVDQU      Y1, 224(AX)
+	VPAND        Y0, Y2, Y1
+	VPSRLW       $0x04, Y2, Y3
+	VPAND        Y0, Y3, Y3
+	VPAND        Y0, Y4, Y5
+	VPSRLW       $0x04, Y4, Y6
+	VPAND        Y0, Y6, Y6
+	VPUNPCKLDQ   Y3, Y1, Y7
+	VPUNPCKLDQ   Y6, Y5, Y8
+	VPUNPCKHDQ   Y3, Y1, Y1
+	VPUNPCKHDQ   Y6, Y5, Y3
+	VPUNPCKLQDQ  Y8, Y7, Y5
+	VMOVDQU      Y5, 256(AX)
+	VPUNPCKHQDQ  Y8, Y7, Y5
+	VMOVDQU      Y5, 288(AX)
+	VPUNPCKLQDQ  Y3, Y1, Y5
+	VMOVDQU      Y5, 320(AX)
+	VPUNPCKHQDQ  Y3, Y1, Y1
+	VMOVDQU      Y1, 352(AX)
+	VPSRLW       $0x08, Y2, Y1
+	VPAND        Y0, Y1, Y2
+	VPSRLW       $0x04, Y1, Y1
+	VPAND        Y0, Y1, Y1
+	VPSRLW       $0x08, Y4, Y3
+	VPAND        Y0, Y3, Y4
+	VPSRLW       $0x04, Y3, Y3
+	VPAND        Y0, Y3, Y3
+	VPUNPCKLDQ   Y1, Y2, Y5
+	VPUNPCKLDQ   Y3, Y4, Y6
+	VPUNPCKHDQ   Y1, Y2, Y1
+	VPUNPCKHDQ   Y3, Y4, Y2
+	VPUNPCKLQDQ  Y6, Y5, Y3
+	VMOVDQU      Y3, 384(AX)
+	VPUNPCKHQDQ  Y6, Y5, Y3
+	VMOVDQU      Y3, 416(AX)
+	VPUNPCKLQDQ  Y2, Y1, Y3
+	VMOVDQU      Y3, 448(AX)
+	VPUNPCKHQDQ  Y2, Y1, Y1
+	VMOVDQU      Y1, 480(AX)
+	MOVL         4(CX), BX
+	MOVL         8(CX), SI
+	MOVL         12(CX), DI
+	MOVL         BX, R9
+	SHRL         $0x02, R9
+	ANDL         $0x30303030, R9
+	MOVL         SI, R10
+	SHRL         $0x02, R10
+	ANDL         $0x30303030, R10
+	MOVL         DI, R8
+	ANDL         $0x0f0f0f0f, R8
+	ORL          R8, R9
+	SHRL         $0x04, DI
+	ANDL         $0x0f0f0f0f, DI
+	ORL          DI, R10
+	ANDL         $0x3f3f3f3f, BX
+	ANDL         $0x3f3f3f3f, SI
+	VPBROADCASTD (CX), X1
+	VCVTPH2PS    X1, Y1
+	SHLQ         $0x20, R9
+	ORQ          BX, R9
+	VMOVQ        R9, X2
+	VPMOVZXBD    X2, Y2
+	VCVTDQ2PS    Y2, Y2
+	SHLQ         $0x20, R10
+	ORQ          SI, R10
+	VMOVQ        R10, X3
+	VPMOVZXBD    X3, Y3
+	VCVTDQ2PS    Y3, Y3
+	VMOVSLDUP    Y1, Y4
+	VMULPS       Y4, Y2, Y2
+	VMOVSHDUP    Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VMOVUPS      Y2, 512(AX)
+	VMOVUPS      Y3, 576(AX)
+	ADDQ         $0x00000280, AX
+	ADDQ         $0x00000090, CX
+	DECQ         DX
+	JNZ          group
 	VZEROUPPER
 	RET
 
 // func intRowsQ6KAVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·intRowsQ6KAVX2(SB), NOSPLIT, $0-64
-	MOVQ w+0(FP), AX
-	MOVQ rows+16(FP), CX
-	MOVQ out+56(FP), DX
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+56(FP), DX
+	VMOVDQU matmul_bytes0f<>+0(SB), Y0
+	VMOVDQU matmul_bytes30<>+0(SB), Y1
+	VMOVDQU matmul_bytes00ff<>+0(SB), Y2
 
 row:
-	VXORPS Y0, Y0, Y0
+	VXORPS Y3, Y3, Y3
 	MOVQ   AX, BX
 	MOVQ   words+40(FP), SI
 	MOVQ   acts+48(FP), DI
 	MOVQ   groups+24(FP), R8
 
 group:
-	PREFETCHT0     1024(BX)
-	VBROADCASTI128 (BX), Y1
-	VINSERTI128    $0x01, 64(BX), Y1, Y1
-	VBROADCASTI128 32(BX), Y2
-	VINSERTI128    $0x01, 96(BX), Y2, Y2
-	VBROADCASTI128 128(BX), Y3
-	VINSERTI128    $0x01, 160(BX), Y3, Y3
-	VPAND          matmul_bytes0f<>+0(SB), Y1, Y4
-	VPSLLW         $0x04, Y3, Y5
-	VPAND          matmul_bytes30<>+0(SB), Y5, Y5
-	VPOR           Y5, Y4, Y4
-	VPAND          matmul_bytes0f<>+0(SB), Y2, Y5
-	VPSLLW         $0x02, Y3, Y6
-	VPAND          matmul_bytes30<>+0(SB), Y6, Y6
-	VPOR           Y6, Y5, Y5
-	VPSRLW         $0x04, Y1, Y1
-	VPAND          matmul_bytes0f<>+0(SB), Y1, Y1
-	VPAND          matmul_bytes30<>+0(SB), Y3, Y6
-	VPOR           Y6, Y1, Y1
-	VPSRLW         $0x04, Y2, Y2
-	VPAND          matmul_bytes0f<>+0(SB), Y2, Y2
-	VPSRLW         $0x02, Y3, Y3
-	VPAND          matmul_bytes30<>+0(SB), Y3, Y3
-	VPOR           Y3, Y2, Y2
-	VPAND          matmul_bytes00ff<>+0(SB), Y4, Y3
-	VPMADDWD       (SI), Y3, Y3
-	VPAND          matmul_bytes00ff<>+0(SB), Y5, Y6
-	VPMADDWD       128(SI), Y6, Y6
-	VPAND          matmul_bytes00ff<>+0(SB), Y1, Y7
-	VPMADDWD       256(SI), Y7, Y7
-	VPAND          matmul_bytes00ff<>+0(SB), Y2, Y8
-	VPMADDWD       384(SI), Y8, Y8
-	VPSRLW         $0x08, Y4, Y4
-	VPMADDWD       32(SI), Y4, Y4
-	VPADDD         Y4, Y3, Y3
-	VPSRLW         $0x08, Y5, Y4
-	VPMADDWD       160(SI), Y4, Y4
-	VPADDD         Y4, Y6, Y6
-	VPSRLW         $0x08, Y1, Y1
-	VPMADDWD       288(SI), Y1, Y1
-	VPADDD         Y1, Y7, Y7
-	VPSRLW         $0x08, Y2, Y1
-	VPMADDWD       416(SI), Y1, Y1
-	VPADDD         Y1, Y8, Y8
-	VBROADCASTI128 16(BX), Y1
-	VINSERTI128    $0x01, 80(BX), Y1, Y1
-	VBROADCASTI128 48(BX), Y2
-	VINSERTI128    $0x01, 112(BX), Y2, Y2
-	VBROADCASTI128 144(BX), Y4
-	VINSERTI128    $0x01, 176(BX), Y4, Y4
-	VPAND          matmul_bytes0f<>+0(SB), Y1, Y5
-	VPSLLW         $0x04, Y4, Y9
-	VPAND          matmul_bytes30<>+0(SB), Y9, Y9
-	VPOR           Y9, Y5, Y5
-	VPAND          matmul_bytes0f<>+0(SB), Y2, Y9
-	VPSLLW         $0x02, Y4, Y10
-	VPAND          matmul_bytes30<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPSRLW         $0x04, Y1, Y1
-	VPAND          matmul_bytes0f<>+0(SB), Y1, Y1
-	VPAND          matmul_bytes30<>+0(SB), Y4, Y10
-	VPOR           Y10, Y1, Y1
-	VPSRLW         $0x04, Y2, Y2
-	VPAND          matmul_bytes0f<>+0(SB), Y2, Y2
-	VPSRLW         $0x02, Y4, Y4
-	VPAND          matmul_bytes30<>+0(SB), Y4, Y4
-	VPOR           Y4, Y2, Y2
-	VPAND          matmul_bytes00ff<>+0(SB), Y5, Y4
-	VPMADDWD       64(SI), Y4, Y4
-	VPAND          matmul_bytes00ff<>+0(SB), Y9, Y10
-	VPMADDWD       192(SI), Y10, Y10
-	VPAND          matmul_bytes00ff<>+0(SB), Y1, Y11
-	VPMADDWD       320(SI), Y11, Y11
-	VPAND          matmul_bytes00ff<>+0(SB), Y2, Y12
-	VPMADDWD       448(SI), Y12, Y12
-	VPSRLW         $0x08, Y5, Y5
-	VPMADDWD       96(SI), Y5, Y5
-	VPADDD         Y5, Y4, Y4
-	VPSRLW         $0x08, Y9, Y5
-	VPMADDWD       224(SI), Y5, Y5
-	VPADDD         Y5, Y10, Y10
-	VPSRLW         $0x08, Y1, Y1
-	VPMADDWD       352(SI), Y1, Y1
-	VPADDD         Y1, Y11, Y11
-	VPSRLW         $0x08, Y2, Y1
-	VPMADDWD       480(SI), Y1, Y1
-	VPADDD         Y1, Y12, Y12
-	VPHADDD        Y4, Y3, Y3
-	VPHADDD        Y10, Y6, Y6
-	VPHADDD        Y11, Y7, Y7
-	VPHADDD        Y12, Y8, Y8
-	VPHADDD        Y6, Y3, Y3
-	VPHADDD        Y8, Y7, Y7
-	VPERM2I128     $0x20, Y7, Y3, Y1
-	VPERM2I128     $0x31, Y7, Y3, Y2
-	VPBROADCASTW   208(BX), X3
-	VCVTPH2PS      X3, Y3
-	VPMOVSXBD      192(BX), Y4
-	VCVTDQ2PS      Y4, Y4
-	VMULPS         Y3, Y4, Y4
-	VPMOVSXBD      200(BX), Y5
-	VCVTDQ2PS      Y5, Y5
-	VMULPS         Y3, Y5, Y5
-	VMOVDQU        608(DI), Y3
-	VPSLLD         $0x05, Y3, Y3
-	VPSUBD         Y3, Y1, Y1
-	VCVTDQ2PS      Y1, Y1
-	VMOVDQU        matmul_spread0<>+0(SB), Y3
-	VPERMD         512(DI), Y3, Y3
-	VMULPS         Y3, Y4, Y4
-	VFMADD231PS    Y4, Y1, Y0
-	VMOVDQU        640(DI), Y1
-	VPSLLD         $0x05, Y1, Y1
-	VPSUBD         Y1, Y2, Y2
-	VCVTDQ2PS      Y2, Y2
-	VMOVDQU        matmul_spread1<>+0(SB), Y1
-	VPERMD         512(DI), Y1, Y1
-	VMULPS         Y1, Y5, Y5
-	VFMADD231PS    Y5, Y2, Y0
-	ADDQ           $0x000000d2, BX
-	ADDQ           $0x00000200, SI
-	ADDQ           $0x000002a0, DI
-	DECQ           R8
-	JNZ            group
-	VEXTRACTF128   $0x01, Y0, X1
-	VADDPS         X1, X0, X0
-	VMOVHLPS       X0, X0, X1
-	VADDPS         X1, X0, X0
-	VMOVSHDUP      X0, X1
-	VADDSS         X1, X0, X0
-	VMOVSS         X0, (DX)
-	ADDQ           $0x04, DX
-	MOVQ           rowBytes+8(FP), BX
-	ADDQ           BX, AX
-	DECQ           CX
-	JNZ            row
+	PREFETCHT0   1024(BX)
+	VMOVDQU      (BX), Y4
+	VMOVDQU      64(BX), Y5
+	VINSERTI128  $0x01, X5, Y4, Y6
+	VPERM2I128   $0x31, Y5, Y4, Y5
+	VMOVDQU      32(BX), Y4
+	VMOVDQU      96(BX), Y7
+	VINSERTI128  $0x01, X7, Y4, Y8
+	VPERM2I128   $0x31, Y7, Y4, Y7
+	VMOVDQU      128(BX), Y4
+	VMOVDQU      160(BX), Y9
+	VINSERTI128  $0x01, X9, Y4, Y10
+	VPERM2I128   $0x31, Y9, Y4, Y9
+	VPAND        Y0, Y6, Y4
+	VPSLLW       $0x04, Y10, Y11
+	VPAND        Y1, Y11, Y11
+	VPOR         Y11, Y4, Y4
+	VPAND        Y2, Y4, Y11
+	VPMADDWD     (SI), Y11, Y11
+	VPSRLW       $0x08, Y4, Y4
+	VPMADDWD     32(SI), Y4, Y4
+	VPADDD       Y4, Y11, Y11
+	VPAND        Y0, Y8, Y4
+	VPSLLW       $0x02, Y10, Y12
+	VPAND        Y1, Y12, Y12
+	VPOR         Y12, Y4, Y4
+	VPAND        Y2, Y4, Y12
+	VPMADDWD     128(SI), Y12, Y12
+	VPSRLW       $0x08, Y4, Y4
+	VPMADDWD     160(SI), Y4, Y4
+	VPADDD       Y4, Y12, Y12
+	VPSRLW       $0x04, Y6, Y4
+	VPAND        Y0, Y4, Y4
+	VPAND        Y1, Y10, Y6
+	VPOR         Y6, Y4, Y4
+	VPAND        Y2, Y4, Y6
+	VPMADDWD     256(SI), Y6, Y6
+	VPSRLW       $0x08, Y4, Y4
+	VPMADDWD     288(SI), Y4, Y4
+	VPADDD       Y4, Y6, Y6
+	VPSRLW       $0x04, Y8, Y4
+	VPAND        Y0, Y4, Y4
+	VPSRLW       $0x02, Y10, Y8
+	VPAND        Y1, Y8, Y8
+	VPOR         Y8, Y4, Y4
+	VPAND        Y2, Y4, Y8
+	VPMADDWD     384(SI), Y8, Y8
+	VPSRLW       $0x08, Y4, Y4
+	VPMADDWD     416(SI), Y4, Y4
+	VPADDD       Y4, Y8, Y8
+	VPAND        Y0, Y5, Y4
+	VPSLLW       $0x04, Y9, Y10
+	VPAND        Y1, Y10, Y10
+	VPOR         Y10, Y4, Y4
+	VPAND        Y2, Y4, Y10
+	VPMADDWD     64(SI), Y10, Y10
+	VPSRLW       $0x08, Y4, Y4
+	VPMADDWD     96(SI), Y4, Y4
+	VPADDD       Y4, Y10, Y10
+	VSHUFPS      $0x88, Y10, Y11, Y4
+	VSHUFPS      $0xdd, Y10, Y11, Y11
+	VPADDD       Y4, Y11, Y11
+	VPAND        Y0, Y7, Y4
+	VPSLLW       $0x02, Y9, Y10
+	VPAND        Y1, Y10, Y10
+	VPOR         Y10, Y4, Y4
+	VPAND        Y2, Y4, Y10
+	VPMADDWD     192(SI), Y10, Y10
+	VPSRLW       $0x08, Y4, Y4
+	VPMADDWD     224(SI), Y4, Y4
+	VPADDD       Y4, Y10, Y10
+	VSHUFPS      $0x88, Y10, Y12, Y4
+	VSHUFPS      $0xdd, Y10, Y12, Y12
+	VPADDD       Y4, Y12, Y12
+	VPSRLW       $0x04, Y5, Y4
+	VPAND        Y0, Y4, Y4
+	VPAND        Y1, Y9, Y5
+	VPOR         Y5, Y4, Y4
+	VPAND        Y2, Y4, Y5
+	VPMADDWD     320(SI), Y5, Y5
+	VPSRLW       $0x08, Y4, Y4
+	VPMADDWD     352(SI), Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VSHUFPS      $0x88, Y5, Y6, Y4
+	VSHUFPS      $0xdd, Y5, Y6, Y6
+	VPADDD       Y4, Y6, Y6
+	VPSRLW       $0x04, Y7, Y4
+	VPAND        Y0, Y4, Y4
+	VPSRLW       $0x02, Y9, Y5
+	VPAND        Y1, Y5, Y5
+	VPOR         Y5, Y4, Y4
+	VPAND        Y2, Y4, Y5
+	VPMADDWD     448(SI), Y5, Y5
+	VPSRLW       $0x08, Y4, Y4
+	VPMADDWD     480(SI), Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VSHUFPS      $0x88, Y5, Y8, Y4
+	VSHUFPS      $0xdd, Y5, Y8, Y8
+	VPADDD       Y4, Y8, Y8
+	VSHUFPS      $0x88, Y12, Y11, Y4
+	VSHUFPS      $0xdd, Y12, Y11, Y11
+	VPADDD       Y4, Y11, Y11
+	VSHUFPS      $0x88, Y8, Y6, Y4
+	VSHUFPS      $0xdd, Y8, Y6, Y6
+	VPADDD       Y4, Y6, Y6
+	VPERM2I128   $0x20, Y6, Y11, Y4
+	VPERM2I128   $0x31, Y6, Y11, Y5
+	VPBROADCASTW 208(BX), X6
+	VCVTPH2PS    X6, Y6
+	VPMOVSXBD    192(BX), Y7
+	VCVTDQ2PS    Y7, Y7
+	VMULPS       Y6, Y7, Y7
+	VPMOVSXBD    200(BX), Y8
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       Y6, Y8, Y8
+	VMOVDQU      608(DI), Y6
+	VPSLLD       $0x05, Y6, Y6
+	VPSUBD       Y6, Y4, Y4
+	VCVTDQ2PS    Y4, Y4
+	VMOVDQU      matmul_spread0<>+0(SB), Y6
+	VPERMD       512(DI), Y6, Y6
+	VMULPS       Y6, Y7, Y7
+	VFMADD231PS  Y7, Y4, Y3
+	VMOVDQU      640(DI), Y4
+	VPSLLD       $0x05, Y4, Y4
+	VPSUBD       Y4, Y5, Y5
+	VCVTDQ2PS    Y5, Y5
+	VMOVDQU      matmul_spread1<>+0(SB), Y4
+	VPERMD       512(DI), Y4, Y4
+	VMULPS       Y4, Y8, Y8
+	VFMADD231PS  Y8, Y5, Y3
+	ADDQ         $0x000000d2, BX
+	ADDQ         $0x00000200, SI
+	ADDQ         $0x000002a0, DI
+	DECQ         R8
+	JNZ          group
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VMOVHLPS     X3, X3, X4
+	VADDPS       X4, X3, X3
+	VMOVSHDUP    X3, X4
+	VADDSS       X4, X3, X3
+	VMOVSS       X3, (DX)
+	ADDQ         $0x04, DX
+	MOVQ         rowBytes+8(FP), BX
+	ADDQ         BX, AX
+	DECQ         CX
+	JNZ          row
 	VZEROUPPER
 	RET
 
@@ -2092,151 +2385,154 @@ GLOBL matmul_spread1<>(SB), RODATA|NOPTR, $32
 // func unpackQ6KAVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackQ6KAVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ n+16(FP), DX
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_bytes0f<>+0(SB), Y0
+	VMOVDQU matmul_bytes30<>+0(SB), Y1
+	VMOVDQU matmul_bytes00ff<>+0(SB), Y2
 
 group:
-	VBROADCASTI128 (CX), Y0
-	VINSERTI128    $0x01, 64(CX), Y0, Y0
-	VBROADCASTI128 32(CX), Y1
-	VINSERTI128    $0x01, 96(CX), Y1, Y1
-	VBROADCASTI128 128(CX), Y2
-	VINSERTI128    $0x01, 160(CX), Y2, Y2
-	VPAND          matmul_bytes0f<>+0(SB), Y0, Y3
-	VPSLLW         $0x04, Y2, Y4
-	VPAND          matmul_bytes30<>+0(SB), Y4, Y4
-	VPOR           Y4, Y3, Y3
-	VPAND          matmul_bytes0f<>+0(SB), Y1, Y4
-	VPSLLW         $0x02, Y2, Y5
-	VPAND          matmul_bytes30<>+0(SB), Y5, Y5
-	VPOR           Y5, Y4, Y4
-	VPSRLW         $0x04, Y0, Y0
-	VPAND          matmul_bytes0f<>+0(SB), Y0, Y0
-	VPAND          matmul_bytes30<>+0(SB), Y2, Y5
-	VPOR           Y5, Y0, Y0
-	VPSRLW         $0x04, Y1, Y1
-	VPAND          matmul_bytes0f<>+0(SB), Y1, Y1
-	VPSRLW         $0x02, Y2, Y2
-	VPAND          matmul_bytes30<>+0(SB), Y2, Y2
-	VPOR           Y2, Y1, Y1
-	VPAND          matmul_bytes00ff<>+0(SB), Y3, Y2
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y2, Y2
-	VPAND          matmul_bytes00ff<>+0(SB), Y4, Y5
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y5, Y5
-	VPAND          matmul_bytes00ff<>+0(SB), Y0, Y6
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y6, Y6
-	VPAND          matmul_bytes00ff<>+0(SB), Y1, Y7
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y7, Y7
-	VPUNPCKLDQ     Y5, Y2, Y8
-	VPUNPCKLDQ     Y7, Y6, Y9
-	VPUNPCKHDQ     Y5, Y2, Y2
-	VPUNPCKHDQ     Y7, Y6, Y5
-	VPUNPCKLQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, (AX)
-	VPUNPCKHQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 32(AX)
-	VPUNPCKLQDQ    Y5, Y2, Y6
-	VMOVDQU        Y6, 64(AX)
-	VPUNPCKHQDQ    Y5, Y2, Y2
-	VMOVDQU        Y2, 96(AX)
-	VPSRLW         $0x08, Y3, Y2
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y2, Y2
-	VPSRLW         $0x08, Y4, Y3
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y3, Y3
-	VPSRLW         $0x08, Y0, Y0
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y0, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y1, Y1
-	VPUNPCKLDQ     Y3, Y2, Y4
-	VPUNPCKLDQ     Y1, Y0, Y5
-	VPUNPCKHDQ     Y3, Y2, Y2
-	VPUNPCKHDQ     Y1, Y0, Y0
-	VPUNPCKLQDQ    Y5, Y4, Y1
-	VMOVDQU        Y1, 128(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y1
-	VMOVDQU        Y1, 160(AX)
-	VPUNPCKLQDQ    Y0, Y2, Y1
-	VMOVDQU        Y1, 192(AX)
-	VPUNPCKHQDQ    Y0, Y2, Y0
-	VMOVDQU        Y0, 224(AX)
-	VBROADCASTI128 16(CX), Y0
-	VINSERTI128    $0x01, 80(CX), Y0, Y0
-	VBROADCASTI128 48(CX), Y1
-	VINSERTI128    $0x01, 112(CX), Y1, Y1
-	VBROADCASTI128 144(CX), Y2
-	VINSERTI128    $0x01, 176(CX), Y2, Y2
-	VPAND          matmul_bytes0f<>+0(SB), Y0, Y3
-	VPSLLW         $0x04, Y2, Y4
-	VPAND          matmul_bytes30<>+0(SB), Y4, Y4
-	VPOR           Y4, Y3, Y3
-	VPAND          matmul_bytes0f<>+0(SB), Y1, Y4
-	VPSLLW         $0x02, Y2, Y5
-	VPAND          matmul_bytes30<>+0(SB), Y5, Y5
-	VPOR           Y5, Y4, Y4
-	VPSRLW         $0x04, Y0, Y0
-	VPAND          matmul_bytes0f<>+0(SB), Y0, Y0
-	VPAND          matmul_bytes30<>+0(SB), Y2, Y5
-	VPOR           Y5, Y0, Y0
-	VPSRLW         $0x04, Y1, Y1
-	VPAND          matmul_bytes0f<>+0(SB), Y1, Y1
-	VPSRLW         $0x02, Y2, Y2
-	VPAND          matmul_bytes30<>+0(SB), Y2, Y2
-	VPOR           Y2, Y1, Y1
-	VPAND          matmul_bytes00ff<>+0(SB), Y3, Y2
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y2, Y2
-	VPAND          matmul_bytes00ff<>+0(SB), Y4, Y5
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y5, Y5
-	VPAND          matmul_bytes00ff<>+0(SB), Y0, Y6
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y6, Y6
-	VPAND          matmul_bytes00ff<>+0(SB), Y1, Y7
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y7, Y7
-	VPUNPCKLDQ     Y5, Y2, Y8
-	VPUNPCKLDQ     Y7, Y6, Y9
-	VPUNPCKHDQ     Y5, Y2, Y2
-	VPUNPCKHDQ     Y7, Y6, Y5
-	VPUNPCKLQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 256(AX)
-	VPUNPCKHQDQ    Y9, Y8, Y6
-	VMOVDQU        Y6, 288(AX)
-	VPUNPCKLQDQ    Y5, Y2, Y6
-	VMOVDQU        Y6, 320(AX)
-	VPUNPCKHQDQ    Y5, Y2, Y2
-	VMOVDQU        Y2, 352(AX)
-	VPSRLW         $0x08, Y3, Y2
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y2, Y2
-	VPSRLW         $0x08, Y4, Y3
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y3, Y3
-	VPSRLW         $0x08, Y0, Y0
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y0, Y0
-	VPSRLW         $0x08, Y1, Y1
-	VPSUBW         matmul_zeroQ6K<>+0(SB), Y1, Y1
-	VPUNPCKLDQ     Y3, Y2, Y4
-	VPUNPCKLDQ     Y1, Y0, Y5
-	VPUNPCKHDQ     Y3, Y2, Y2
-	VPUNPCKHDQ     Y1, Y0, Y0
-	VPUNPCKLQDQ    Y5, Y4, Y1
-	VMOVDQU        Y1, 384(AX)
-	VPUNPCKHQDQ    Y5, Y4, Y1
-	VMOVDQU        Y1, 416(AX)
-	VPUNPCKLQDQ    Y0, Y2, Y1
-	VMOVDQU        Y1, 448(AX)
-	VPUNPCKHQDQ    Y0, Y2, Y0
-	VMOVDQU        Y0, 480(AX)
-	VPBROADCASTW   208(CX), X0
-	VCVTPH2PS      X0, Y0
-	VPMOVSXBD      192(CX), Y1
-	VCVTDQ2PS      Y1, Y1
-	VMULPS         Y0, Y1, Y1
-	VPMOVSXBD      200(CX), Y2
-	VCVTDQ2PS      Y2, Y2
-	VMULPS         Y0, Y2, Y2
-	VMOVUPS        Y1, 512(AX)
-	VMOVUPS        Y2, 544(AX)
-	ADDQ           $0x00000280, AX
-	ADDQ           $0x000000d2, CX
-	DECQ           DX
-	JNZ            group
+	VMOVDQU      (CX), Y3
+	VMOVDQU      64(CX), Y4
+	VINSERTI128  $0x01, X4, Y3, Y5
+	VPERM2I128   $0x31, Y4, Y3, Y4
+	VMOVDQU      32(CX), Y3
+	VMOVDQU      96(CX), Y6
+	VINSERTI128  $0x01, X6, Y3, Y7
+	VPERM2I128   $0x31, Y6, Y3, Y6
+	VMOVDQU      128(CX), Y3
+	VMOVDQU      160(CX), Y8
+	VINSERTI128  $0x01, X8, Y3, Y9
+	VPERM2I128   $0x31, Y8, Y3, Y8
+	VPAND        Y0, Y5, Y3
+	VPSLLW       $0x04, Y9, Y10
+	VPAND        Y1, Y10, Y10
+	VPOR         Y10, Y3, Y3
+	VPAND        Y0, Y7, Y10
+	VPSLLW       $0x02, Y9, Y11
+	VPAND        Y1, Y11, Y11
+	VPOR         Y11, Y10, Y10
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y0, Y5, Y5
+	VPAND        Y1, Y9, Y11
+	VPOR         Y11, Y5, Y5
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        Y0, Y7, Y7
+	VPSRLW       $0x02, Y9, Y9
+	VPAND        Y1, Y9, Y9
+	VPOR         Y9, Y7, Y7
+	VPAND        Y2, Y3, Y9
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y9, Y9
+	VPAND        Y2, Y10, Y11
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y11, Y11
+	VPAND        Y2, Y5, Y12
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y12, Y12
+	VPAND        Y2, Y7, Y13
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y13, Y13
+	VPUNPCKLDQ   Y11, Y9, Y14
+	VPUNPCKLDQ   Y13, Y12, Y15
+	VPUNPCKHDQ   Y11, Y9, Y9
+	VPUNPCKHDQ   Y13, Y12, Y11
+	VPUNPCKLQDQ  Y15, Y14, Y12
+	VMOVDQU      Y12, (AX)
+	VPUNPCKHQDQ  Y15, Y14, Y12
+	VMOVDQU      Y12, 32(AX)
+	VPUNPCKLQDQ  Y11, Y9, Y12
+	VMOVDQU      Y12, 64(AX)
+	VPUNPCKHQDQ  Y11, Y9, Y9
+	VMOVDQU      Y9, 96(AX)
+	VPSRLW       $0x08, Y3, Y3
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y3, Y3
+	VPSRLW       $0x08, Y10, Y9
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y9, Y9
+	VPSRLW       $0x08, Y5, Y5
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y5, Y5
+	VPSRLW       $0x08, Y7, Y7
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y7, Y7
+	VPUNPCKLDQ   Y9, Y3, Y10
+	VPUNPCKLDQ   Y7, Y5, Y11
+	VPUNPCKHDQ   Y9, Y3, Y3
+	VPUNPCKHDQ   Y7, Y5, Y5
+	VPUNPCKLQDQ  Y11, Y10, Y7
+	VMOVDQU      Y7, 128(AX)
+	VPUNPCKHQDQ  Y11, Y10, Y7
+	VMOVDQU      Y7, 160(AX)
+	VPUNPCKLQDQ  Y5, Y3, Y7
+	VMOVDQU      Y7, 192(AX)
+	VPUNPCKHQDQ  Y5, Y3, Y3
+	VMOVDQU      Y3, 224(AX)
+	VPAND        Y0, Y4, Y3
+	VPSLLW       $0x04, Y8, Y5
+	VPAND        Y1, Y5, Y5
+	VPOR         Y5, Y3, Y3
+	VPAND        Y0, Y6, Y5
+	VPSLLW       $0x02, Y8, Y7
+	VPAND        Y1, Y7, Y7
+	VPOR         Y7, Y5, Y5
+	VPSRLW       $0x04, Y4, Y4
+	VPAND        Y0, Y4, Y4
+	VPAND        Y1, Y8, Y7
+	VPOR         Y7, Y4, Y4
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y0, Y6, Y6
+	VPSRLW       $0x02, Y8, Y7
+	VPAND        Y1, Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPAND        Y2, Y3, Y7
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y7, Y7
+	VPAND        Y2, Y5, Y8
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y8, Y8
+	VPAND        Y2, Y4, Y9
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y9, Y9
+	VPAND        Y2, Y6, Y10
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y10, Y10
+	VPUNPCKLDQ   Y8, Y7, Y11
+	VPUNPCKLDQ   Y10, Y9, Y12
+	VPUNPCKHDQ   Y8, Y7, Y7
+	VPUNPCKHDQ   Y10, Y9, Y8
+	VPUNPCKLQDQ  Y12, Y11, Y9
+	VMOVDQU      Y9, 256(AX)
+	VPUNPCKHQDQ  Y12, Y11, Y9
+	VMOVDQU      Y9, 288(AX)
+	VPUNPCKLQDQ  Y8, Y7, Y9
+	VMOVDQU      Y9, 320(AX)
+	VPUNPCKHQDQ  Y8, Y7, Y7
+	VMOVDQU      Y7, 352(AX)
+	VPSRLW       $0x08, Y3, Y3
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y3, Y3
+	VPSRLW       $0x08, Y5, Y5
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y5, Y5
+	VPSRLW       $0x08, Y4, Y4
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y4, Y4
+	VPSRLW       $0x08, Y6, Y6
+	VPSUBW       matmul_zeroQ6K<>+0(SB), Y6, Y6
+	VPUNPCKLDQ   Y5, Y3, Y7
+	VPUNPCKLDQ   Y6, Y4, Y8
+	VPUNPCKHDQ   Y5, Y3, Y3
+	VPUNPCKHDQ   Y6, Y4, Y4
+	VPUNPCKLQDQ  Y8, Y7, Y5
+	VMOVDQU      Y5, 384(AX)
+	VPUNPCKHQDQ  Y8, Y7, Y5
+	VMOVDQU      Y5, 416(AX)
+	VPUNPCKLQDQ  Y4, Y3, Y5
+	VMOVDQU      Y5, 448(AX)
+	VPUNPCKHQDQ  Y4, Y3, Y3
+	VMOVDQU      Y3, 480(AX)
+	VPBROADCASTW 208(CX), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVSXBD    192(CX), Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VPMOVSXBD    200(CX), Y5
+	VCVTDQ2PS    Y5, Y5
+	VMULPS       Y3, Y5, Y5
+	VMOVUPS      Y4, 512(AX)
+	VMOVUPS      Y5, 544(AX)
+	ADDQ         $0x00000280, AX
+	ADDQ         $0x000000d2, CX
+	DECQ         DX
+	JNZ          group
 	VZEROUPPER
 	RET
 

@@ -69,7 +69,7 @@ func copyF32(dst []float32, src []byte) {
 const floatRowsAtOnce = 8
 
 // floatRowsAVX2 takes 8 rows at a time; where fewer are left, the last one stands in for the rest.
-func floatRowsAVX2(f func(rows **byte, x *float32, k8 int, tails *float32, out *float32)) func(*product, workspace, int, int) {
+func floatRowsAVX2(f func(rows **byte, next *byte, x *float32, k8 int, tails *float32, out *float32)) func(*product, workspace, int, int) {
 	return func(j *product, s workspace, lo, hi int) {
 		n := j.w.Cols &^ 7
 		var tails *float32
@@ -86,7 +86,8 @@ func floatRowsAVX2(f func(rows **byte, x *float32, k8 int, tails *float32, out *
 					floatTail(j.w.Type, unsafe.Slice(tails, 8*len(rows))[8*k:8*k+8], row, n, j.w.Cols)
 				}
 			}
-			f(&rows[0], &j.a.F32[0], n/8, tails, &out[0])
+			next := j.w.row(min(i+len(rows), hi-1))
+			f(&rows[0], &next[0], &j.a.F32[0], n/8, tails, &out[0])
 			copy(j.out[i:hi], out[:])
 		}
 	}

@@ -13,22 +13,22 @@ func pause()
 func quantizeAVX2(groups *byte, words *byte, x *float32, n int)
 
 // floatRowsF32AVX2 writes 8 outputs: rows of k8×8 stored weights, at 8 pointers, times x.
-// tails is nil, or holds 8 more weights of each row as f32.
+// next is what to fetch meanwhile. tails is nil, or holds 8 more weights of each row as f32.
 //
 //go:noescape
-func floatRowsF32AVX2(rows **byte, x *float32, k8 int, tails *float32, out *float32)
+func floatRowsF32AVX2(rows **byte, next *byte, x *float32, k8 int, tails *float32, out *float32)
 
 // floatRowsF16AVX2 writes 8 outputs: rows of k8×8 stored weights, at 8 pointers, times x.
-// tails is nil, or holds 8 more weights of each row as f32.
+// next is what to fetch meanwhile. tails is nil, or holds 8 more weights of each row as f32.
 //
 //go:noescape
-func floatRowsF16AVX2(rows **byte, x *float32, k8 int, tails *float32, out *float32)
+func floatRowsF16AVX2(rows **byte, next *byte, x *float32, k8 int, tails *float32, out *float32)
 
 // floatRowsBF16AVX2 writes 8 outputs: rows of k8×8 stored weights, at 8 pointers, times x.
-// tails is nil, or holds 8 more weights of each row as f32.
+// next is what to fetch meanwhile. tails is nil, or holds 8 more weights of each row as f32.
 //
 //go:noescape
-func floatRowsBF16AVX2(rows **byte, x *float32, k8 int, tails *float32, out *float32)
+func floatRowsBF16AVX2(rows **byte, next *byte, x *float32, k8 int, tails *float32, out *float32)
 
 // decodeRowF16AVX2 decodes k8×8 weights, at least 8.
 //

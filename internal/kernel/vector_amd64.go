@@ -93,3 +93,8 @@ func attnValues8AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, a
 //
 //go:noescape
 func attnFoldAVX2(o *float32, add *float32, n int, alpha float32, beta float32)
+
+// prefetchAVX2 asks for n bytes, at least one, to be brought to the second-level cache.
+//
+//go:noescape
+func prefetchAVX2(b *byte, n int)

@@ -1259,3 +1259,16 @@ fold:
 fold_end:
 	VZEROUPPER
 	RET
+
+// func prefetchAVX2(b *byte, n int)
+// Requires: MMX+
+TEXT ·prefetchAVX2(SB), NOSPLIT, $0-16
+	MOVQ b+0(FP), AX
+	MOVQ n+8(FP), CX
+
+line:
+	PREFETCHT1 (AX)
+	ADDQ       $0x40, AX
+	SUBQ       $0x40, CX
+	JG         line
+	RET

@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -101,6 +101,11 @@ func open(t failer, m *layout.Model, request plan.Request, wrap func(vfs.File) v
 	b.pager, err = pager.Open(context.Background(), pager.Config{Model: m, Placement: p.Placement, Files: files, Ledger: b.ledger})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, pool := range []budget.Pool{budget.Weights, budget.Staging} {
+		if got, want := b.ledger.Snapshot().Pools[pool].Used, p.Pools[pool]; got != want {
+			t.Fatalf("%v: %d bytes leased, %d planned", pool, got, want)
+		}
 	}
 	return b
 }
@@ -306,56 +311,6 @@ func (b *bench) settle(t failer) {
 	}
 }
 
-// A read that fails twice ends the sweep with an error that says where; the next sweep works.
-func TestFaultsEndOneSweep(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := layouttest.Draw(t)
-		var failing atomic.Bool
-		var reads atomic.Int64
-		wrap := func(f vfs.File) vfs.File {
-			return faulty{f, func() bool { return failing.Load() && reads.Add(1) > 2 }}
-		}
-		b := open(t, m, draw(t, m), wrap)
-		defer b.close(t)
-		if rapid.Bool().Draw(t, "load first") {
-			if err := b.sweep(t, -1); err != nil {
-				t.Fatal(err)
-			}
-		}
-		failing.Store(true)
-		for range 2 {
-			err := b.sweep(t, -1)
-			if err == nil {
-				continue // all bytes were there before
-			}
-			if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "file") || !strings.Contains(err.Error(), "offset") {
-				t.Fatalf("an error that does not say what happened where: %v", err)
-			}
-		}
-		failing.Store(false)
-		for range 2 {
-			if err := b.sweep(t, -1); err != nil {
-				t.Fatalf("after the fault: %v", err)
-			}
-		}
-	})
-}
-
-// One failure alone is not noticed: there is a second try.
-func TestSecondTry(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := layouttest.Draw(t)
-		fault := vfs.Fault(nil, vfs.Plan{FailRead: int64(rapid.IntRange(1, 40).Draw(t, "fail"))})
-		b := open(t, m, draw(t, m), fault.Wrap)
-		defer b.close(t)
-		for range 3 {
-			if err := b.sweep(t, -1); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 func streaming(t *testing.T, wrap func(vfs.File) vfs.File) *bench {
 	m := layouttest.Shape{Layers: 6, Hidden: 256, FFN: 768, KVDim: 128, Vocab: 2000, Tied: false}.Model()
 	b := open(t, m, plan.Request{Budget: 6 << 20, Align: 512, Context: 8, MaxChunk: 8}, wrap)
@@ -363,70 +318,6 @@ func streaming(t *testing.T, wrap func(vfs.File) vfs.File) *bench {
 		t.Fatalf("the test wants a part pinned and a part streamed: %+v", b.plan)
 	}
 	return b
-}
-
-// cut is a file that has become shorter since it was opened.
-type cut struct {
-	vfs.File
-	end *atomic.Int64
-}
-
-func (f cut) ReadAt(p []byte, off int64) (int, error) {
-	n, err := f.File.ReadAt(p, off)
-	if end := f.end.Load(); end > 0 && off+int64(n) > end {
-		return int(max(0, end-off)), io.EOF
-	}
-	return n, err
-}
-
-func TestTruncatedFile(t *testing.T) {
-	var end atomic.Int64
-	b := streaming(t, func(f vfs.File) vfs.File { return cut{f, &end} })
-	defer b.close(t)
-	end.Store(6 << 20)
-	var err error
-	for range 2 { // the readers may have passed the end before it was there
-		err = errors.Join(err, b.sweep(t, -1))
-	}
-	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), "blk.") || !strings.Contains(err.Error(), "file ends at") {
-		t.Errorf("a truncated file gives %v", err)
-	}
-	end.Store(0)
-	if err := b.sweep(t, -1); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestShortFileIsRefused(t *testing.T) {
-	m := layouttest.Shape{Layers: 1, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 100}.Model()
-	p, err := plan.Make(plan.Request{Model: m, Budget: 64 << 20, Align: 512})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := budget.New(64 << 20)
-	_, err = pager.Open(context.Background(), pager.Config{Model: m, Placement: p.Placement, Ledger: l,
-		Files: []vfs.File{vfs.Bytes("short.gguf", make([]byte, 5000))}})
-	if err == nil || !strings.Contains(err.Error(), "short.gguf is truncated") {
-		t.Errorf("%v", err)
-	}
-	if l.Snapshot().Used != 0 {
-		t.Errorf("the ledger holds %d bytes", l.Snapshot().Used)
-	}
-}
-
-func TestNoRoomLeavesNothing(t *testing.T) {
-	m := layouttest.Shape{Layers: 1, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 100}.Model()
-	p, err := plan.Make(plan.Request{Model: m, Budget: 64 << 20, Align: 512})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := budget.New(1000)
-	_, err = pager.Open(context.Background(), pager.Config{Model: m, Placement: p.Placement, Ledger: l,
-		Files: []vfs.File{vfs.Bytes("f", make([]byte, 2<<20))}})
-	var no *budget.NoRoomError
-	if !errors.As(err, &no) || l.Snapshot().Used != 0 {
-		t.Errorf("%v, %d bytes used", err, l.Snapshot().Used)
-	}
 }
 
 // The order of the sweep is checked, not waited for.
@@ -470,73 +361,6 @@ func TestWrongOrder(t *testing.T) {
 	}
 }
 
-// Waiting for a tile ends with the context.
-func TestCancel(t *testing.T) {
-	block := make(chan struct{})
-	var on atomic.Bool
-	b := streaming(t, func(f vfs.File) vfs.File {
-		return faulty{f, func() bool {
-			if on.Load() {
-				<-block
-			}
-			return false
-		}}
-	})
-	on.Store(true)
-	ctx, cancel := context.WithCancel(context.Background())
-	s, err := b.pager.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	time.AfterFunc(5*time.Millisecond, cancel)
-	for _, m := range b.model.Sweep() {
-		if err = b.matrix(t, s, m); err != nil {
-			break
-		}
-	}
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	s.End()
-	on.Store(false)
-	close(block)
-	if err := b.sweep(t, -1); err != nil {
-		t.Error(err)
-	}
-	b.close(t)
-	if _, err := b.pager.Begin(context.Background()); !errors.Is(err, pager.ErrClosed) {
-		t.Errorf("begin after close: %v", err)
-	}
-	if err := b.pager.Close(); err != nil {
-		t.Errorf("second close: %v", err)
-	}
-}
-
-func TestRowsErrors(t *testing.T) {
-	var failing atomic.Bool
-	b := streaming(t, func(f vfs.File) vfs.File { return faulty{f, failing.Load} })
-	defer b.close(t)
-	m := b.model.Bundles[0].Matrices[0]
-	visit := func(int, []byte) error { return nil }
-	if err := b.pager.Rows(context.Background(), m, []int32{0, int32(m.Rows)}, visit); err == nil {
-		t.Error("a row behind the end")
-	}
-	stop := errors.New("enough")
-	err := b.pager.Rows(context.Background(), m, []int32{5, 6, 7, 5}, func(int, []byte) error { return stop })
-	if !errors.Is(err, stop) {
-		t.Errorf("the visitor's error became %v", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := b.pager.Rows(ctx, m, []int32{1}, visit); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-	failing.Store(true)
-	if err := b.pager.Rows(context.Background(), m, []int32{9}, visit); !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "row 9 of token_embd") {
-		t.Errorf("%v", err)
-	}
-}
-
 // Neither tiles nor look-ups leave garbage.
 func TestNoGarbage(t *testing.T) {
 	b := streaming(t, nil)
@@ -565,5 +389,60 @@ func TestNoGarbage(t *testing.T) {
 	run()
 	if n := testing.AllocsPerRun(50, run); n > 4 {
 		t.Errorf("%.1f allocations for a sweep of %d matrices and a look-up", n, len(order))
+	}
+}
+
+// Look-ups and sweeps do not disturb each other.
+func TestRowsDuringSweeps(t *testing.T) {
+	b := streaming(t, vfs.Fault(nil, vfs.Plan{Delay: func(read int64) time.Duration {
+		return time.Duration(read%7) * 30 * time.Microsecond
+	}}).Wrap)
+	defer b.close(t)
+	var wg sync.WaitGroup
+	for g := range 3 {
+		wg.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 1))
+			for range 20 {
+				rows := make([]int, rng.IntN(30))
+				for i := range rows {
+					rows[i] = rng.IntN(2000)
+				}
+				b.lookUp(panics{}, rows)
+			}
+		})
+	}
+	for range 10 {
+		if err := b.sweep(t, -1); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+}
+
+// panics fails from any goroutine.
+type panics struct{}
+
+func (panics) Fatal(args ...any)                 { panic(fmt.Sprint(args...)) }
+func (panics) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// Preload tells how far it is, and ends when everything pinned is there.
+func TestPreload(t *testing.T) {
+	var failing atomic.Bool
+	b := streaming(t, func(f vfs.File) vfs.File { return faulty{f, failing.Load} })
+	defer b.close(t)
+	var done, total int64
+	if err := b.pager.Preload(context.Background(), func(d, n int64) { done, total = d, n }); err != nil {
+		t.Fatal(err)
+	}
+	if done != total || done < b.plan.PinnedBytes {
+		t.Errorf("%d of %d bytes loaded, planned are %d", done, total, b.plan.PinnedBytes)
+	}
+	before := b.pager.Stats()
+	failing.Store(true) // what is pinned is not read again
+	if err := b.sweep(t, 0); err != nil {
+		t.Error(err)
+	}
+	if got := b.pager.Stats().Sub(before); got.Loaded != 0 {
+		t.Errorf("%d bytes loaded after the preload", got.Loaded)
 	}
 }

@@ -144,7 +144,7 @@ func (pl *placer) streamed(extra, pin int64) *layout.Placement {
 	return p
 }
 
-// ring chooses slots and readers: first longer requests, until there is one for each reader.
+// ring chooses slots and readers: the longest requests for which there are enough slots.
 func (pl *placer) ring(p *layout.Placement, extra int64) {
 	var row, most int64
 	for _, x := range pl.sweep {
@@ -154,21 +154,21 @@ func (pl *placer) ring(p *layout.Placement, extra int64) {
 	p.SlotBytes = pl.pages(max(row+slack, min(most+slack, minSlot)))
 	p.Slots, p.Readers = minSlots, min(minSlots, maxReaders)
 	room := pl.cost(p) + min(extra, maxRing)
-	for size := min(room/minSlots/slotStep*slotStep, maxSlot); size > p.SlotBytes; size -= slotStep {
+	for size := min(room/fullSlots/slotStep*slotStep, maxSlot); size > p.SlotBytes; size -= slotStep {
 		q := *p
 		q.SlotBytes, q.Readers = size, maxReaders
 		q.Slots = int((room - (pl.cost(&q) - int64(q.Slots)*size)) / size)
 		q.Readers = min(q.Slots, maxReaders)
-		if q.Slots >= maxReaders || q.Slots >= minSlots && size == maxSlot {
+		if q.Slots >= fullSlots {
 			*p = q
 			return
 		}
 	}
 	// Not enough for longer requests: more of the short ones.
-	for p.Slots < maxReaders {
+	for p.Slots < fullSlots {
 		q := *p
 		q.Slots++
-		q.Readers = q.Slots
+		q.Readers = min(q.Slots, maxReaders)
 		if pl.cost(&q) > room {
 			return
 		}

@@ -78,6 +78,7 @@ func Make(r Request) (*Plan, error) {
 	if !s.resident(p) {
 		s.stream(p)
 	}
+	s.trim(p)
 	p.PinnedBytes, p.StreamedBytes = p.Placement.Swept(r.Model)
 	p.ReadBytes = p.Placement.ReadBytes()
 	if err := p.Placement.Check(r.Model); err != nil {

@@ -15,7 +15,10 @@ const (
 	minSlot    = 256 << 10
 	maxSlot    = 4 << 20 // larger requests gain nothing on the drives that we measured
 	slotStep   = 64 << 10
-	maxReaders = 12
+	maxReaders = 10
+	// fullSlots are more than the readers: tiles are used in order, so that those behind a slow
+	// read wait in their slots.
+	fullSlots = 12
 
 	minLookup   = 16 << 10
 	readerStack = 40 << 10 // a thread that blocks in a read: kernel stack, its own, the goroutine's
@@ -79,6 +82,15 @@ func (s *sizes) fill(p *Plan, limit int64) int64 {
 		limit -= n
 	}
 	return limit
+}
+
+// trim plans page tables for what is used alone, not for the whole budget.
+func (s *sizes) trim(p *Plan) {
+	var used int64
+	for _, n := range p.Pools {
+		used += n
+	}
+	p.Pools[budget.Runtime] += tables(used) - tables(p.Budget)
 }
 
 // smallest is the plan for the least budget: the smallest ring, or everything in memory if that is

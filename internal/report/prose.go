@@ -42,9 +42,10 @@ func (r *Report) speedLine() string {
 func (r *Report) memoryLine() string {
 	m := r.Memory
 	peak, what := m.LedgerPeak, "leased"
-	if m.CgroupPeak != nil {
-		peak, what = *m.CgroupPeak, "peak by the kernel's count"
-	} else if m.RSSPeak > 0 {
+	switch group := m.CgroupPeak; {
+	case group != nil && (m.Budget == 0 || *group <= m.Budget):
+		peak, what = *group, "peak by the kernel's count"
+	case m.RSSPeak > 0: // a group above the cap counts others too
 		peak, what = m.RSSPeak, "peak"
 	}
 	line := fmt.Sprintf("memory: %s %s", Bytes(peak), what)

@@ -50,6 +50,7 @@ var (
 
 // name, style, layers, hidden, heads, kv heads, head size, ffn, vocabulary, context, rope base, eps, tied
 var shapes = []Shape{
+	{"toy", llama, 4, 512, 8, 2, 64, 1280, 4096, 2048, 1e4, 1e-5, false}, // no release: large enough to stream, small enough for a test
 	{"smollm2-135m", llama, 30, 576, 9, 3, 64, 1536, 49152, 8192, 1e5, 1e-5, true},
 	{"tinyllama-1.1b", llama, 22, 2048, 32, 4, 64, 5632, 32000, 2048, 1e4, 1e-5, false},
 	{"llama-7b", llama, 32, 4096, 32, 32, 128, 11008, 32000, 4096, 1e4, 1e-5, false},

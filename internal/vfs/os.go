@@ -38,6 +38,8 @@ type osFile struct {
 	// use the page cache all the same, so the cache is dropped behind them.
 	sure bool
 
+	read func(file *os.File, p []byte, off int64) (int, error) // readOnce; tests cut it short
+
 	fallback sync.Mutex
 	why      atomic.Pointer[string] // nil while reads are direct
 }
@@ -53,7 +55,7 @@ func (osFS) Open(path string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &osFile{file: o.file, align: o.align, sure: o.sure}
+	f := &osFile{file: o.file, align: o.align, sure: o.sure, read: readOnce}
 	if o.why != "" {
 		f.why.Store(&o.why)
 	}
@@ -140,7 +142,7 @@ func (f *osFile) readSome(p []byte, off int64) (int, error) {
 	if !direct {
 		p = p[:min(len(p), cachedPiece)]
 	}
-	n, err := readOnce(f.file, p, off)
+	n, err := f.read(f.file, p, off)
 	if err != nil && refusesDirect(err) && f.fallBack(direct, err) {
 		return f.readSome(p, off)
 	}

@@ -68,9 +68,16 @@ func TestNothingStaysCached(t *testing.T) {
 		if f.Direct() != direct {
 			t.Logf("direct reads are refused: %s", f.Why())
 		}
-		for _, off := range []int64{1 << 20, 2<<20 + 4096, 0} {
-			if _, err := f.ReadAt(buf[:1<<20], off); err != nil && err != io.EOF {
+		for _, off := range []int64{0, 1 << 19, 2<<20 + 4096} {
+			before := Count()
+			if _, err := f.ReadAt(buf[:1<<19], off); err != nil {
 				t.Fatal(err)
+			}
+			if got := Count().Sub(before); !f.Direct() && got.Requests < 1<<19/cachedPiece {
+				t.Errorf("a buffered read was made in %d pieces", got.Requests)
+			}
+			if n := resident(t, path); n > 0 {
+				t.Errorf("direct %v: %d pages stay cached after a read at %d", direct, n, off)
 			}
 		}
 		r, err := NewReader(f, 100, f.Size()-100, buf[:64<<10])
@@ -94,6 +101,11 @@ func TestFallbackAtRead(t *testing.T) {
 		t.Skip("skipped: no direct reads here")
 	}
 	f.align = 1 // now nothing keeps misaligned requests from the kernel, which refuses them
+	if err := f.probe(); err != nil || f.Direct() {
+		t.Errorf("after a probe: direct %v, %v", f.Direct(), err)
+	}
+	f = open(t, OS(), write(t, data)).(*osFile)
+	f.align = 1
 	buf := buffer(t, 100_000)
 	view, err := ReadRange(f, buf, 333, 50_001)
 	if err != nil || !bytes.Equal(view, data[333:50_334]) {

@@ -184,6 +184,26 @@ func TestShrunkFile(t *testing.T) {
 	}
 }
 
+// The kernel may return less than was asked, even within a block.
+func TestShortReads(t *testing.T) {
+	data := content(300_001)
+	f := open(t, OS(), write(t, data)).(*osFile)
+	calls := 0
+	f.read = func(file *os.File, p []byte, off int64) (int, error) {
+		if off%int64(f.align) != 0 || len(p)%f.align != 0 || !mem.IsAligned(p, f.align) {
+			t.Errorf("%d bytes at %d are asked for again", len(p), off)
+		}
+		calls++
+		n, err := readOnce(file, p, off)
+		return min(n, f.align*(1+calls%3)+calls%7), err
+	}
+	buf := buffer(t, 400_000)
+	view, err := ReadRange(f, buf, 5, len(data)-5)
+	if err != nil || !bytes.Equal(view, data[5:]) {
+		t.Errorf("%d bytes, %v", len(view), err)
+	}
+}
+
 func TestConcurrentReads(t *testing.T) {
 	data := content(1 << 20)
 	for name, f := range kinds(t, data) {

@@ -78,18 +78,17 @@ func (j *JSON) End() error {
 	}
 }
 
-// Object reads an object; member is called for each key, which is its own copy, and reads the
-// value.
-func (j *JSON) Object(member func(key string) error) error {
+// Object reads an object; member is called for each key and reads the value. The key is valid until
+// it does.
+func (j *JSON) Object(member func(key []byte) error) error {
 	return j.list('{', '}', func() error {
-		key, err := j.String()
-		if err != nil {
+		if err := j.passString(); err != nil {
 			return err
 		}
 		if err := j.expect(':'); err != nil {
 			return err
 		}
-		return member(key)
+		return member(j.text)
 	})
 }
 
@@ -129,12 +128,10 @@ func (j *JSON) list(open, end byte, item func() error) error {
 	}
 }
 
-// String reads a string.
-func (j *JSON) String() (string, error) {
-	if err := j.passString(); err != nil {
-		return "", err
-	}
-	return string(j.text), nil
+// Text reads a string; it is valid until the next read.
+func (j *JSON) Text() ([]byte, error) {
+	err := j.passString()
+	return j.text, err
 }
 
 // passString reads a string into j.text.
@@ -144,6 +141,7 @@ func (j *JSON) passString() error {
 	}
 	j.text = j.text[:0]
 	for {
+		j.plain()
 		b, err := j.r.Next(1)
 		if err != nil {
 			return j.ended(err)
@@ -166,6 +164,18 @@ func (j *JSON) passString() error {
 			j.text = append(j.text, c)
 		}
 	}
+}
+
+// plain passes the buffered part of a string that needs no care.
+func (j *JSON) plain() {
+	b := j.r.buf[j.r.pos:j.r.len]
+	b = b[:min(len(b), maxJSONText-len(j.text))]
+	n := 0
+	for n < len(b) && b[n] != '"' && b[n] != '\\' && b[n] >= 0x20 {
+		n++
+	}
+	j.text = append(j.text, b[:n]...)
+	j.r.pos += n
 }
 
 func (j *JSON) escape() error {
@@ -281,7 +291,7 @@ func (j *JSON) Skip() error {
 	case '"':
 		return j.passString()
 	case '{':
-		return j.Object(func(string) error { return j.Skip() })
+		return j.Object(func([]byte) error { return j.Skip() })
 	case '[':
 		return j.Array(j.Skip)
 	}

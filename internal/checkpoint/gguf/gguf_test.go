@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -235,6 +236,26 @@ func TestAllocations(t *testing.T) {
 				t.Errorf("%d bytes were allocated for a file of %d (%v)", n, len(data), err)
 			}
 		})
+	}
+}
+
+// TestListReadError fails the read of a list, after the header was read.
+func TestListReadError(t *testing.T) {
+	f := vfs.Fault(vfs.OS(), vfs.Plan{FailRead: 2}).Wrap(vfs.Bytes("test.gguf", small(t)))
+	h, err := gguf.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for _, err := range h.Meta.Strings("tokens") {
+		steps++
+		var format *container.Error
+		if !errors.Is(err, syscall.EIO) || errors.As(err, &format) || !strings.Contains(err.Error(), "tokens") {
+			t.Errorf("%v", err)
+		}
+	}
+	if steps != 1 {
+		t.Errorf("%d steps", steps)
 	}
 }
 

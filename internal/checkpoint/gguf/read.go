@@ -84,8 +84,11 @@ func Read(f vfs.File) (*container.Header, error) {
 // start reads magic, version and counts.
 func (r *reader) start(h *container.Header) (tensors, keys uint64, err error) {
 	m, err := r.Next(4)
-	if err != nil {
+	if container.Truncated(err) {
 		return 0, 0, r.fail("", "not a GGUF file: it has only %d bytes", r.size)
+	}
+	if err != nil {
+		return 0, 0, r.wrap("", err)
 	}
 	switch s := string(m); s {
 	case magic:

@@ -28,16 +28,41 @@ const (
 type dtype struct {
 	bits int
 	typ  quant.Type
+	name string
 }
 
-var dtypes = map[string]dtype{
-	"F64": {64, quant.F64}, "F32": {32, quant.F32}, "F16": {16, quant.F16}, "BF16": {16, quant.BF16},
-	"I64": {64, quant.I64}, "I32": {32, quant.I32}, "I16": {16, quant.I16}, "I8": {8, quant.I8},
-	"U64": {64, container.NoType}, "U32": {32, container.NoType}, "U16": {16, container.NoType},
-	"U8": {8, container.NoType}, "BOOL": {8, container.NoType}, "C64": {64, container.NoType},
-	"F8_E4M3": {8, container.NoType}, "F8_E5M2": {8, container.NoType}, "F8_E8M0": {8, container.NoType},
-	"F8_E4M3FNUZ": {8, container.NoType}, "F8_E5M2FNUZ": {8, container.NoType},
-	"F6_E2M3": {6, container.NoType}, "F6_E3M2": {6, container.NoType}, "F4": {4, container.NoType},
+// dtypes are those of the format; quant knows some of them.
+var dtypes = byName(
+	dtype{64, quant.F64, "F64"},
+	dtype{32, quant.F32, "F32"},
+	dtype{16, quant.F16, "F16"},
+	dtype{16, quant.BF16, "BF16"},
+	dtype{64, quant.I64, "I64"},
+	dtype{32, quant.I32, "I32"},
+	dtype{16, quant.I16, "I16"},
+	dtype{8, quant.I8, "I8"},
+	dtype{64, container.NoType, "U64"},
+	dtype{32, container.NoType, "U32"},
+	dtype{16, container.NoType, "U16"},
+	dtype{8, container.NoType, "U8"},
+	dtype{8, container.NoType, "BOOL"},
+	dtype{64, container.NoType, "C64"},
+	dtype{8, container.NoType, "F8_E4M3"},
+	dtype{8, container.NoType, "F8_E5M2"},
+	dtype{8, container.NoType, "F8_E8M0"},
+	dtype{8, container.NoType, "F8_E4M3FNUZ"},
+	dtype{8, container.NoType, "F8_E5M2FNUZ"},
+	dtype{6, container.NoType, "F6_E2M3"},
+	dtype{6, container.NoType, "F6_E3M2"},
+	dtype{4, container.NoType, "F4"},
+)
+
+func byName(list ...dtype) map[string]dtype {
+	m := make(map[string]dtype, len(list))
+	for _, d := range list {
+		m[d.name] = d
+	}
+	return m
 }
 
 // reader is one pass over a header.
@@ -48,6 +73,7 @@ type reader struct {
 	size int64 // of the file
 
 	tensors []container.Tensor
+	numbers []uint64 // of the list that was read last
 	meta    []container.Entry
 	kept    int
 }
@@ -65,6 +91,8 @@ func Read(f vfs.File) (*container.Header, error) {
 		return nil, err
 	}
 	r.data = 8 + n
+	// A tensor's description rarely takes less than 128 bytes.
+	r.tensors = make([]container.Tensor, 0, n/128)
 	r.json = container.NewJSON(container.NewReader(f, 8, r.data))
 	if err = r.json.Object(r.member); err == nil {
 		err = r.json.End()
@@ -115,31 +143,32 @@ func (r *reader) length(f vfs.File) (int64, error) {
 }
 
 // member reads one member of the header: a tensor or the metadata.
-func (r *reader) member(key string) error {
-	if key == "__metadata__" {
+func (r *reader) member(key []byte) error {
+	if string(key) == "__metadata__" {
 		return r.metadata()
 	}
 	if len(r.tensors) == maxTensors {
 		return r.fail("header", "more than %d tensors", maxTensors)
 	}
-	t, err := r.tensor(key)
-	if err != nil {
-		return r.wrap(tensorName(key), err)
+	t := container.Tensor{Name: string(key)}
+	if err := r.tensor(&t); err != nil {
+		return r.wrap(tensorName(t.Name), err)
 	}
 	r.tensors = append(r.tensors, t)
 	return nil
 }
 
 func (r *reader) metadata() error {
-	return r.json.Object(func(key string) error {
-		text, err := r.json.String()
+	return r.json.Object(func(member []byte) error {
+		key := string(member)
+		text, err := r.json.Text()
 		if err != nil {
 			return err
 		}
 		if r.kept += len(key) + len(text); r.kept > maxMeta || len(r.meta) == maxMetaKeys {
 			return r.fail("__metadata__", "more than %d keys or %d bytes", maxMetaKeys, maxMeta)
 		}
-		r.meta = append(r.meta, container.Entry{Key: key, Value: container.TextValue(text)})
+		r.meta = append(r.meta, container.Entry{Key: key, Value: container.TextValue(string(text))})
 		return nil
 	})
 }
@@ -150,94 +179,108 @@ func tensorName(name string) string { return "tensor " + container.Name(name) }
 var members = [...]string{"dtype", "shape", "data_offsets"}
 
 // tensor reads and checks one tensor's description.
-func (r *reader) tensor(name string) (container.Tensor, error) {
-	t := container.Tensor{Name: name}
-	var offsets []uint64
+func (r *reader) tensor(t *container.Tensor) error {
+	var d dtype
+	var offsets [2]uint64
 	var seen [len(members)]bool
-	err := r.json.Object(func(key string) (err error) {
-		i := slices.Index(members[:], key)
-		if i < 0 {
+	err := r.json.Object(func(key []byte) (err error) {
+		i := 0
+		for i < len(members) && members[i] != string(key) {
+			i++
+		}
+		if i == len(members) {
 			return r.json.Skip()
 		}
 		if seen[i] {
-			return r.fail(tensorName(name), "%s is there twice", key)
+			return fmt.Errorf("%s is there twice", members[i])
 		}
 		seen[i] = true
-		switch key {
-		case "dtype":
-			t.DType, err = r.json.String()
-		case "shape":
-			t.Shape, err = r.shape(name)
+		switch i {
+		case 0:
+			d, err = r.dtype()
+		case 1:
+			t.Shape, err = r.shape()
 		default:
-			offsets, err = r.numbers(2)
+			offsets, err = r.offsets()
 		}
 		return err
 	})
 	if err != nil {
-		return t, err
+		return err
 	}
 	if i := slices.Index(seen[:], false); i >= 0 {
-		return t, r.fail(tensorName(name), "%s is missing", members[i])
+		return fmt.Errorf("%s is missing", members[i])
 	}
-	return t, r.measure(&t, offsets)
+	t.Type, t.DType = d.typ, d.name
+	return r.measure(t, d.bits, offsets[0], offsets[1])
 }
 
-// numbers reads an array of at most n natural numbers.
-func (r *reader) numbers(n int) ([]uint64, error) {
-	var out []uint64
-	err := r.json.Array(func() error {
+func (r *reader) dtype() (dtype, error) {
+	text, err := r.json.Text()
+	if err != nil {
+		return dtype{}, err
+	}
+	d, ok := dtypes[string(text)]
+	if !ok {
+		return d, fmt.Errorf("its dtype, %s, is not known", container.Name(string(text)))
+	}
+	return d, nil
+}
+
+// list reads an array of at most n natural numbers into r.numbers.
+func (r *reader) list(n int) error {
+	r.numbers = r.numbers[:0]
+	return r.json.Array(func() error {
 		v, err := r.json.Uint()
 		if err != nil {
 			return err
 		}
-		if out = append(out, v); len(out) > n {
+		if r.numbers = append(r.numbers, v); len(r.numbers) > n {
 			return fmt.Errorf("a list has more than %d numbers", n)
 		}
 		return nil
 	})
-	return out, err
 }
 
-func (r *reader) shape(name string) ([]int, error) {
-	dims, err := r.numbers(maxDims)
-	if err != nil {
+func (r *reader) shape() ([]int, error) {
+	if err := r.list(maxDims); err != nil {
 		return nil, err
 	}
-	shape := make([]int, len(dims))
-	for i, d := range dims {
+	shape := make([]int, len(r.numbers))
+	for i, d := range r.numbers {
 		if d > math.MaxInt {
-			return nil, r.fail(tensorName(name), "dimension %d is %d, which is too large", i, d)
+			return nil, fmt.Errorf("dimension %d is %d, which is too large", i, d)
 		}
 		shape[i] = int(d)
 	}
 	return shape, nil
 }
 
-// measure checks dtype, shape and offsets against each other and against the file.
-func (r *reader) measure(t *container.Tensor, offsets []uint64) error {
-	where := tensorName(t.Name)
-	d, ok := dtypes[t.DType]
-	if !ok {
-		return r.fail(where, "its dtype, %s, is not known", container.Name(t.DType))
+func (r *reader) offsets() (o [2]uint64, err error) {
+	if err := r.list(2); err != nil {
+		return o, err
 	}
-	t.Type = d.typ
+	if len(r.numbers) != 2 || r.numbers[0] > r.numbers[1] {
+		return o, fmt.Errorf("data_offsets %d are not begin and end", r.numbers)
+	}
+	return [2]uint64(r.numbers), nil
+}
+
+// measure checks shape and offsets against each other and against the file.
+func (r *reader) measure(t *container.Tensor, width int, begin, end uint64) error {
 	n, ok := container.Product(t.Shape)
 	if !ok {
-		return r.fail(where, "the product of its dimensions %v is too large", t.Shape)
+		return fmt.Errorf("the product of its dimensions %v is too large", t.Shape)
 	}
-	hi, lo := bits.Mul64(uint64(n), uint64(d.bits))
+	hi, lo := bits.Mul64(uint64(n), uint64(width))
 	if hi != 0 || lo%8 != 0 {
-		return r.fail(where, "%d values of %s are no whole number of bytes, or too many", n, t.DType)
+		return fmt.Errorf("%d values of %s are no whole number of bytes, or too many", n, t.DType)
 	}
-	if len(offsets) != 2 || offsets[0] > offsets[1] {
-		return r.fail(where, "data_offsets %d are not begin and end", offsets)
-	}
-	begin, end := offsets[0], offsets[1]
 	if end > uint64(r.size-r.data) {
-		return r.fail(where, "its data, %d to %d, passes the end of the file, whose data has %d bytes", begin, end, r.size-r.data)
+		return fmt.Errorf("its data, %d to %d, passes the end of the file, whose data has %d bytes", begin, end, r.size-r.data)
 	}
 	if end-begin != lo/8 {
-		return r.fail(where, "%s of shape %v takes %d bytes, but data_offsets give it %d", t.DType, t.Shape, lo/8, end-begin)
+		return fmt.Errorf("%s of shape %v takes %d bytes, but data_offsets give it %d", t.DType, t.Shape, lo/8, end-begin)
 	}
 	t.Offset, t.Bytes = r.data+int64(begin), int64(end-begin)
 	return nil

@@ -82,6 +82,39 @@ func TestHeader(t *testing.T) {
 	}
 }
 
+// TestLargeHeader has a header of many read buffers, so that names and numbers lie across borders.
+func TestLargeHeader(t *testing.T) {
+	var b bytes.Buffer
+	w := safetensors.NewWriter(&b)
+	name := func(i int) string { return strings.Repeat("é", i%40) + fmt.Sprint(i) }
+	for i := range 6000 {
+		if err := w.Add(name(i), "U8", i%3, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(make([]byte, 6000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h, err := safetensors.Read(open(b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.DataStart < 6*64<<10 || len(h.Tensors) != 6000 {
+		t.Fatalf("a header of %d bytes with %d tensors", h.DataStart, len(h.Tensors))
+	}
+	for i, x := range h.Tensors {
+		if x.Name != name(i) || x.Shape[0] != i%3 || x.Bytes != int64(i%3) {
+			t.Fatalf("tensor %d is %+v", i, x)
+		}
+	}
+}
+
 func TestRefused(t *testing.T) {
 	one := func(dtype, shape, offsets string) string {
 		return fmt.Sprintf(`{"w":{"dtype":%s,"shape":%s,"data_offsets":%s}}`, dtype, shape, offsets)

@@ -29,9 +29,9 @@ const rowsAtOnce = 8
 
 // floatRows emits the product of 8 rows of stored weights with one row of activations.
 func floatRows(name string, size int, load func(Mem) Op) {
-	begin("floatRows"+name+"AVX2", "func(rows **byte, x *float32, k8 int, tails *float32, out *float32)",
+	begin("floatRows"+name+"AVX2", "func(rows **byte, next *byte, x *float32, k8 int, tails *float32, out *float32)",
 		"writes 8 outputs: rows of k8×8 stored weights, at 8 pointers, times x.\n"+
-			"tails is nil, or holds 8 more weights of each row as f32.")
+			"next is what to fetch meanwhile. tails is nil, or holds 8 more weights of each row as f32.")
 	ptr := param("rows")
 	x := param("x")
 	n := param("k8")
@@ -44,19 +44,37 @@ func floatRows(name string, size int, load func(Mem) Op) {
 		acc[i] = YMM()
 		VXORPS(acc[i], acc[i], acc[i])
 	}
-	at := GP64() // index of the next weight
+	next := param("next")
+	at, stop := GP64(), GP64() // index of the next weight, and of the last that begins a whole 64 bytes
 	XORQ(at, at)
 	SHLQ(U8(3), n)
-	JZ(LabelRef("tail"))
-	Label("loop")
 	xv := YMM()
-	VMOVUPS(Mem{Base: x, Index: at, Scale: 4}, xv)
-	for i := range row {
-		VFMADD231PS(load(Mem{Base: row[i], Index: at, Scale: uint8(size)}), xv, acc[i])
+	step := func() {
+		VMOVUPS(Mem{Base: x, Index: at, Scale: 4}, xv)
+		for i := range row {
+			VFMADD231PS(load(Mem{Base: row[i], Index: at, Scale: uint8(size)}), xv, acc[i])
+		}
+		ADDQ(U8(8), at)
 	}
-	ADDQ(U8(8), at)
+	steps := 64 / (8 * size) // a cache line of each row
+	LEAQ(mem(n, -8*steps), stop)
+	CMPQ(at, stop)
+	JG(LabelRef("rest"))
+	Label("loop")
+	for i := range steps {
+		for k := range rowsAtOnce / steps {
+			PREFETCHT1(mem(next, 64*(i*rowsAtOnce/steps+k)))
+		}
+		step()
+	}
+	ADDQ(U32(64*rowsAtOnce), next)
+	CMPQ(at, stop)
+	JLE(LabelRef("loop"))
+	Label("rest")
 	CMPQ(at, n)
-	JL(LabelRef("loop"))
+	JGE(LabelRef("tail"))
+	step()
+	JMP(LabelRef("rest"))
 	Label("tail")
 	TESTQ(tails, tails)
 	JZ(LabelRef("totals"))

@@ -17,22 +17,41 @@ type format struct {
 	zero  int32 // what is subtracted from every stored integer
 	twist bool  // in direct products the odd runs of 32 stay multiplied by 16
 
-	// words unpacks the 8 blocks of 32: yield(i, odd, block, y) for half i of blocks 0 to 3, in the
-	// order of its first three arguments. y holds 8 words of that block and then 8 of block+4, of
-	// even or odd index.
-	words func(w Register, direct bool, yield yield)
+	// words unpacks the 8 blocks of 32: yield(i, odd, block, y) for half i of blocks 0 to 3. y holds 8
+	// words of that block and then 8 of block+4, of even or odd index. Unless direct, it keeps the
+	// order of the first three arguments.
+	words func(w Register, masks []VecVirtual, direct bool, yield yield)
+	// masks returns the constants that words needs in registers.
+	masks func(direct bool) []VecVirtual
 	// scales returns the scales and minima of the runs, in order.
 	scales func(w Register) (scale, minimum []VecVirtual)
 }
 
+// yield takes one unpacked vector, see format.words.
 type yield func(i, odd, block int, y VecVirtual)
 
 var formats = []*format{
-	{name: "Q4_0", group: 8 * 18, run: 32, tails: true, zero: 8, words: nibbleWords(18, 2), scales: halfScales(18)},
-	{name: "Q4_1", group: 8 * 20, run: 32, tails: true, offset: 1, words: nibbleWords(20, 4), scales: scalesQ4_1},
-	{name: "Q8_0", group: 8 * 34, run: 32, tails: true, words: wordsQ8_0, scales: halfScales(34)},
-	{name: "Q4K", group: 144, run: 32, offset: -1, twist: true, words: wordsQ4K, scales: scalesQ4K},
-	{name: "Q6K", group: 210, run: 16, zero: 32, words: wordsQ6K, scales: scalesQ6K},
+	{name: "Q4_0", group: 8 * 18, run: 32, tails: true, zero: 8,
+		words: nibbleWords(18, 2), masks: masksNibble, scales: halfScales(18)},
+	{name: "Q4_1", group: 8 * 20, run: 32, tails: true, offset: 1,
+		words: nibbleWords(20, 4), masks: masksNibble, scales: scalesQ4_1},
+	{name: "Q8_0", group: 8 * 34, run: 32, tails: true,
+		words: wordsQ8_0, masks: noMasks, scales: halfScales(34)},
+	{name: "Q4K", group: 144, run: 32, offset: -1, twist: true,
+		words: wordsQ4K, masks: masksQ4K, scales: scalesQ4K},
+	{name: "Q6K", group: 210, run: 16, zero: 32,
+		words: wordsQ6K, masks: masksQ6K, scales: scalesQ6K},
+}
+
+// pairs loads 32 bytes at a and 32 at b; the results hold the first halves of both, and the second
+// halves. Whole loads matter: a processor does only two of them in a cycle.
+func pairs(base Register, a, b int) [2]VecVirtual {
+	x, y, lo := YMM(), YMM(), YMM()
+	VMOVDQU(mem(base, a), x)
+	VMOVDQU(mem(base, b), y)
+	VINSERTI128(U8(1), y.AsX(), x, lo)
+	VPERM2I128(U8(0x31), y, x, y)
+	return [2]VecVirtual{lo, y}
 }
 
 // pair loads 16 bytes at lo into the low half, and 16 at hi into the high half.
@@ -43,7 +62,22 @@ func pair(base Register, lo, hi int) VecVirtual {
 	return y
 }
 
-func nibble() Mem { return constant("nibble", 0x000f000f) }
+// Masks are loaded once, before the loop: operands in memory would compete with the activations.
+func noMasks(bool) []VecVirtual { return nil }
+
+func masksNibble(bool) []VecVirtual { return []VecVirtual{loadConstant("nibble", 0x000f000f)} }
+
+func masksQ4K(direct bool) []VecVirtual {
+	m := masksNibble(direct)
+	if direct {
+		m = append(m, loadConstant("nibble16", 0x00f000f0))
+	}
+	return m
+}
+
+func masksQ6K(bool) []VecVirtual {
+	return []VecVirtual{loadConstant("bytes0f", 0x0f0f0f0f), loadConstant("bytes30", 0x30303030), loadConstant("bytes00ff", 0x00ff00ff)}
+}
 
 // shifted returns y shifted right by n bits in words, or y itself if n is 0.
 func shifted(y VecVirtual, n int) VecVirtual {
@@ -55,15 +89,15 @@ func shifted(y VecVirtual, n int) VecVirtual {
 	return t
 }
 
-func masked(y VecVirtual, m Mem) VecVirtual {
+func masked(y, m VecVirtual) VecVirtual {
 	t := YMM()
 	VPAND(m, y, t)
 	return t
 }
 
 // nibbleWords unpacks 8 blocks of 16 bytes: the low nibbles are a block's first half.
-func nibbleWords(size, at int) func(Register, bool, yield) {
-	return func(w Register, _ bool, yield yield) {
+func nibbleWords(size, at int) func(Register, []VecVirtual, bool, yield) {
+	return func(w Register, masks []VecVirtual, _ bool, yield yield) {
 		var bytes [4]VecVirtual
 		for b := range bytes {
 			bytes[b] = pair(w, b*size+at, (b+4)*size+at)
@@ -73,7 +107,7 @@ func nibbleWords(size, at int) func(Register, bool, yield) {
 			for b, y := range bytes {
 				y = shifted(y, 4*i+8*odd)
 				if k < 3 {
-					y = masked(y, nibble())
+					y = masked(y, masks[0])
 				}
 				yield(i, odd, b, y)
 			}
@@ -81,71 +115,97 @@ func nibbleWords(size, at int) func(Register, bool, yield) {
 	}
 }
 
-func wordsQ8_0(w Register, _ bool, yield yield) {
-	for i := range 2 {
-		var bytes [4]VecVirtual
-		for b := range bytes {
-			bytes[b] = pair(w, b*34+2+16*i, (b+4)*34+2+16*i)
-			y := YMM()
-			VPSLLW(U8(8), bytes[b], y)
-			VPSRAW(U8(8), y, y)
-			yield(i, 0, b, y)
+func wordsQ8_0(w Register, _ []VecVirtual, direct bool, yield yield) {
+	var halves [4][2]VecVirtual
+	load := func(b int) { halves[b] = pairs(w, b*34+2, (b+4)*34+2) }
+	even := func(i, b int) {
+		y := YMM()
+		VPSLLW(U8(8), halves[b][i], y)
+		VPSRAW(U8(8), y, y)
+		yield(i, 0, b, y)
+	}
+	odd := func(i, b int) {
+		y := halves[b][i]
+		VPSRAW(U8(8), y, y)
+		yield(i, 1, b, y)
+	}
+	if direct {
+		for b := range 4 {
+			load(b)
+			for i := range 2 {
+				even(i, b)
+				odd(i, b)
+			}
 		}
-		for b, y := range bytes {
-			VPSRAW(U8(8), y, y)
-			yield(i, 1, b, y)
+		return
+	}
+	for b := range 4 {
+		load(b)
+	}
+	for i := range 2 {
+		for b := range 4 {
+			even(i, b)
+		}
+		for b := range 4 {
+			odd(i, b)
 		}
 	}
 }
 
-func wordsQ4K(w Register, direct bool, yield yield) {
+func wordsQ4K(w Register, masks []VecVirtual, direct bool, yield yield) {
 	const at = 16
+	chunks := [2][2]VecVirtual{pairs(w, at, at+64), pairs(w, at+32, at+96)}
 	for i := range 2 {
-		chunks := [2]VecVirtual{pair(w, at+16*i, at+64+16*i), pair(w, at+32+16*i, at+96+16*i)}
 		for odd := range 2 {
-			for c, y := range chunks {
-				y = shifted(y, 8*odd)
-				yield(i, odd, 2*c, masked(y, nibble()))
+			for c := range chunks {
+				y := shifted(chunks[c][i], 8*odd)
+				yield(i, odd, 2*c, masked(y, masks[0]))
 				if direct {
-					yield(i, odd, 2*c+1, masked(y, constant("nibble16", 0x00f000f0)))
+					yield(i, odd, 2*c+1, masked(y, masks[1]))
 				} else {
-					yield(i, odd, 2*c+1, masked(shifted(y, 4), nibble()))
+					yield(i, odd, 2*c+1, masked(shifted(y, 4), masks[0]))
 				}
 			}
 		}
 	}
 }
 
-func wordsQ6K(w Register, _ bool, yield yield) {
+func wordsQ6K(w Register, masks []VecVirtual, direct bool, yield yield) {
+	low := [2][2]VecVirtual{pairs(w, 0, 64), pairs(w, 32, 96)}
+	high := pairs(w, 128, 160)
 	for i := range 2 {
-		bytes := bytesQ6K(w, i)
-		for b, y := range bytes {
-			yield(i, 0, b, masked(y, constant("bytes00ff", 0x00ff00ff)))
+		var bytes [4]VecVirtual
+		for b := range bytes {
+			bytes[b] = byteQ6K(low[b%2][i], high[i], b, masks)
+			if direct {
+				yield(i, 0, b, masked(bytes[b], masks[2]))
+				yield(i, 1, b, shifted(bytes[b], 8))
+			}
 		}
-		for b, y := range bytes {
-			yield(i, 1, b, shifted(y, 8))
+		for k := 0; k < 8 && !direct; k++ {
+			if b := k % 4; k < 4 {
+				yield(i, 0, b, masked(bytes[b], masks[2]))
+			} else {
+				yield(i, 1, b, shifted(bytes[b], 8))
+			}
 		}
 	}
 }
 
-// bytesQ6K returns half i of blocks 0–3 and 4–7, as bytes.
-func bytesQ6K(w Register, i int) (bytes [4]VecVirtual) {
-	low := [2]VecVirtual{pair(w, 16*i, 64+16*i), pair(w, 32+16*i, 96+16*i)}
-	high := pair(w, 128+16*i, 160+16*i)
-	lows, highs := constant("bytes0f", 0x0f0f0f0f), constant("bytes30", 0x30303030)
-	for b := range bytes {
-		y := masked(shifted(low[b%2], b/2*4), lows)
-		h := high
-		if b < 2 {
-			h = YMM()
-			VPSLLW(U8(4-2*b), high, h)
-		} else if b == 3 {
-			h = shifted(high, 2)
-		}
-		VPOR(masked(h, highs), y, y)
-		bytes[b] = y
+// byteQ6K returns bytes of block b: 4 low and 2 high bits.
+func byteQ6K(low, high VecVirtual, b int, masks []VecVirtual) VecVirtual {
+	y := masked(shifted(low, b/2*4), masks[0])
+	h := YMM()
+	switch b {
+	case 0, 1:
+		VPSLLW(U8(4-2*b), high, h)
+	case 2:
+		h = high
+	case 3:
+		h = shifted(high, 2)
 	}
-	return bytes
+	VPOR(masked(h, masks[1]), y, y)
+	return y
 }
 
 // halfScales reads the f16 scale at the start of each of 8 blocks.

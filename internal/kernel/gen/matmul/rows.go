@@ -19,10 +19,9 @@ func (f *format) rows() {
 	if f.tails {
 		Load(Param("tails"), tails)
 	}
+	r := rowState{w: GP64(), words: GP64(), acts: GP64(), masks: f.masks(true), s: YMM()}
 	Label("row")
-	s := YMM()
-	VXORPS(s, s, s)
-	r := rowState{w: GP64(), words: GP64(), acts: GP64(), s: s}
+	VXORPS(r.s, r.s, r.s)
 	n, tail := GP64(), GP64()
 	MOVQ(w, r.w)
 	Load(Param("words"), r.words)
@@ -52,7 +51,7 @@ func (f *format) rows() {
 		JMP(LabelRef("group"))
 		Label("end")
 	}
-	VMOVSS(total(s), mem(out, 0))
+	VMOVSS(total(r.s), mem(out, 0))
 	ADDQ(U8(4), out)
 	step := param("rowBytes")
 	ADDQ(step, w)
@@ -64,6 +63,7 @@ func (f *format) rows() {
 // rowState is where a row stands: pointers to the group's weights and activations, running sums.
 type rowState struct {
 	w, words, acts GPVirtual
+	masks          []VecVirtual
 	s              VecVirtual
 }
 
@@ -83,14 +83,18 @@ func (r rowState) multiply(y VecVirtual, block, i, odd int) VecVirtual {
 	return p
 }
 
+// hadd adds neighbours as VPHADDD does, with one micro-operation less.
 func hadd(a, b VecVirtual) VecVirtual {
-	VPHADDD(b, a, a)
+	y := YMM()
+	VSHUFPS(U8(0x88), b, a, y)
+	VSHUFPS(U8(0xdd), b, a, a)
+	VPADDD(y, a, a)
 	return a
 }
 
 func (f *format) addRuns32(r rowState) {
 	var t [4]sum
-	f.words(r.w, true, func(i, odd, block int, y VecVirtual) {
+	f.words(r.w, r.masks, true, func(i, odd, block int, y VecVirtual) {
 		t[block].add(r.multiply(y, block, i, odd))
 	})
 	v := hadd(hadd(t[0].y, t[1].y), hadd(t[2].y, t[3].y))
@@ -118,12 +122,12 @@ func (f *format) addRuns32(r rowState) {
 func (f *format) addRuns16(r rowState) {
 	var t [2][4]sum
 	var h [4]VecVirtual
-	f.words(r.w, true, func(i, odd, block int, y VecVirtual) {
+	f.words(r.w, r.masks, true, func(i, odd, block int, y VecVirtual) {
 		t[i][block].add(r.multiply(y, block, i, odd))
+		if i == 1 && odd == 1 { // early, to free a register
+			h[block] = hadd(t[0][block].y, t[1][block].y)
+		}
 	})
-	for b := range h {
-		h[b] = hadd(t[0][b].y, t[1][b].y)
-	}
 	a, b := hadd(h[0], h[1]), hadd(h[2], h[3]) // runs 0–3 and 8–11, runs 4–7 and 12–15
 	runs := [2]VecVirtual{YMM(), YMM()}
 	VPERM2I128(U8(0x20), b, a, runs[0])
@@ -166,9 +170,10 @@ func (f *format) unpack() {
 	dst := param("dst")
 	src := param("src")
 	n := param("n")
+	masks := f.masks(false)
 	loop("group", n, func() {
 		var y [4]VecVirtual
-		f.words(src, false, func(i, odd, block int, v VecVirtual) {
+		f.words(src, masks, false, func(i, odd, block int, v VecVirtual) {
 			if f.zero != 0 {
 				z := uint32(f.zero) * 0x00010001
 				VPSUBW(constant("zero"+f.name, z), v, v)

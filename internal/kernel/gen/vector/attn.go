@@ -18,6 +18,7 @@ func attention() {
 		values(vectors)
 	}
 	fold()
+	prefetch()
 }
 
 // scores: a register holds the eight running sums of one query vector and one key.
@@ -277,4 +278,15 @@ func fold() {
 		advance(32, o, add)
 	})
 	done()
+}
+
+func prefetch() {
+	function("prefetchAVX2", "(b *byte, n int)", "asks for n bytes, at least one, to be brought to the second-level cache.")
+	b, n := pointer("b"), pointer("n")
+	Label("line")
+	PREFETCHT1(at(b, 0))
+	ADDQ(Imm(64), b)
+	SUBQ(Imm(64), n)
+	JG(LabelRef("line"))
+	RET()
 }

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/report"
+)
+
+type benchCommand struct {
+	Model       string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
+	Prefill     []int  `short:"p" help:"Prompt tokens; 0 leaves the test out." default:"512" placeholder:"N"`
+	Decode      []int  `short:"n" help:"Tokens to generate; 0 leaves the test out." default:"64" placeholder:"N"`
+	Batch       []int  `short:"b" help:"Sequences at a time." default:"1" placeholder:"N"`
+	Depth       []int  `short:"d" help:"Tokens in the cache before." default:"0" placeholder:"N"`
+	Repetitions int    `short:"r" help:"Runs of each test, after one to warm up." default:"5" placeholder:"N"`
+}
+
+func (*benchCommand) Help() string {
+	return "Numbers may be lists, separated by commas: every combination is a test. Tokens are without meaning, and nothing ends an answer. " +
+		"The roofline fraction is the time that the least possible work needs on this machine, measured beside the run, over the time taken.\n\n" +
+		"Example:\n\n  spillway bench model.gguf -p 512 -n 64 -b 1,8 -d 0 -r 5"
+}
+
+// A benchTest is one row: prompt or decode tokens of some sequences at a depth.
+type benchTest struct {
+	prefill, decode, batch, depth int
+}
+
+func (t benchTest) name() string {
+	name := fmt.Sprintf("pp%d", t.prefill)
+	if t.prefill == 0 {
+		name = fmt.Sprintf("tg%d", t.decode)
+	}
+	if t.depth > 0 {
+		name += fmt.Sprintf("@d%d", t.depth)
+	}
+	return name
+}
+
+// tokens is what one run of the test computes.
+func (t benchTest) tokens() int { return t.batch * (t.prefill + t.decode) }
+
+// positions is what a sequence needs of the cache.
+func (t benchTest) positions() int { return t.depth + max(t.prefill, 1) + max(t.decode, 1) }
+
+// benchTable is what `spillway bench --json` prints.
+type benchTable struct {
+	Rows []benchRow `json:"rows"`
+}
+
+type benchRow struct {
+	Test     string        `json:"test"`
+	Batch    int           `json:"batch"`
+	Depth    int           `json:"depth"`
+	Speed    benchSpeed    `json:"tokens_per_second"`
+	Roofline benchRoofline `json:"roofline"`
+}
+
+type benchSpeed struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+type benchRoofline struct {
+	Limit    string  `json:"limit"`
+	Fraction float64 `json:"fraction"`
+}
+
+func (c *benchCommand) tests() ([]benchTest, error) {
+	if c.Repetitions < 1 {
+		return nil, usagef("-r is %d; give a positive number", c.Repetitions)
+	}
+	if slices.Min(append(slices.Concat(c.Prefill, c.Decode, c.Depth), 0)) < 0 || len(c.Batch) == 0 || slices.Min(c.Batch) < 1 {
+		return nil, usagef("-p, -n and -d take numbers from 0 on, -b from 1 on")
+	}
+	var all []benchTest
+	for _, depth := range c.Depth {
+		for _, batch := range c.Batch {
+			for _, n := range c.Prefill {
+				if n > 0 {
+					all = append(all, benchTest{prefill: n, batch: batch, depth: depth})
+				}
+			}
+			for _, n := range c.Decode {
+				if n > 0 {
+					all = append(all, benchTest{decode: n, batch: batch, depth: depth})
+				}
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, usagef("there is nothing to measure: -p and -n are 0")
+	}
+	return all, nil
+}
+
+func (c *benchCommand) run(s *session) error {
+	tests, err := c.tests()
+	if err != nil {
+		return err
+	}
+	ctx, stop := s.interruptible()
+	defer stop()
+	o, err := s.openNamed(ctx, c.Model)
+	if err != nil {
+		return s.interrupted(ctx, err)
+	}
+	return s.interrupted(ctx, o.close(c.measure(ctx, s, o, tests)))
+}
+
+func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests []benchTest) error {
+	if o.Embedding() {
+		return errors.New("bench needs a model that gives text")
+	}
+	options := spillway.ModelOptions{Context: s.flags.Context}
+	for _, t := range tests {
+		options.Sequences = max(options.Sequences, t.batch)
+		if s.flags.Context == 0 {
+			options.Context = max(options.Context, t.positions())
+		}
+	}
+	m, err := s.start(ctx, o, options)
+	if err != nil {
+		return err
+	}
+	results := make([]benchResult, 0, len(tests))
+	for _, t := range tests {
+		if s.flags.Verbose {
+			fmt.Fprintf(s.stderr, "%s, %d sequences\n", t.name(), t.batch)
+		}
+		r, err := runTest(ctx, m, t, c.Repetitions)
+		if err != nil {
+			return errors.Join(err, m.Close())
+		}
+		results = append(results, r)
+	}
+	p := m.CurrentPlan()
+	if err := m.Close(); err != nil {
+		return err
+	}
+	speeds, err := measure(o, p, s.flags.Exact)
+	if err != nil {
+		return err
+	}
+	return printBench(s, o, p, speeds, results)
+}
+
+// A benchResult is the runs of a test, from the slowest to the fastest.
+type benchResult struct {
+	test benchTest
+	runs []benchRun
+}
+
+type benchRun struct {
+	speed float64
+	work  plan.Work
+}
+
+func (r benchResult) row(speeds plan.Machine) benchRow {
+	median := r.runs[len(r.runs)/2]
+	f := plan.RooflineOf(median.work, speeds)
+	return benchRow{
+		Test: r.test.name(), Batch: r.test.batch, Depth: r.test.depth,
+		Speed:    benchSpeed{Median: median.speed, Min: r.runs[0].speed, Max: r.runs[len(r.runs)-1].speed},
+		Roofline: benchRoofline{f.Limit, f.Fraction},
+	}
+}
+
+func runTest(ctx context.Context, m *spillway.Model, t benchTest, repetitions int) (benchResult, error) {
+	r := benchResult{test: t}
+	for i := range repetitions + 1 {
+		run, err := runOnce(ctx, m, t)
+		if err != nil {
+			return r, err
+		}
+		if i > 0 { // the first one warms up
+			r.runs = append(r.runs, run)
+		}
+	}
+	slices.SortFunc(r.runs, func(a, b benchRun) int {
+		if a.speed < b.speed {
+			return -1
+		}
+		return 1
+	})
+	return r, nil
+}
+
+// runOnce fills the caches to the depth, then times the test.
+func runOnce(ctx context.Context, m *spillway.Model, t benchTest) (run benchRun, err error) {
+	seats := make([]*spillway.Conversation, t.batch)
+	for i := range seats {
+		seats[i] = m.NewConversation()
+		defer func() { err = errors.Join(err, seats[i].Close()) }()
+	}
+	if t.depth > 0 {
+		if err := together(seats, func(i int) error { return generate(ctx, m, seats[i], i, t.depth, 1, t) }); err != nil {
+			return run, err
+		}
+	}
+	before, start := m.IO(), time.Now()
+	prompt := t.depth + max(t.prefill, 1)
+	if err := together(seats, func(i int) error { return generate(ctx, m, seats[i], i, prompt, max(t.decode, 1), t) }); err != nil {
+		return run, err
+	}
+	seconds := time.Since(start).Seconds()
+	io := m.IO().Sub(before)
+	heads := t.batch * max(t.decode, 1)
+	rows := t.batch * (max(t.prefill, 1) + max(t.decode, 1) - 1)
+	run.speed = float64(t.tokens()) / seconds
+	run.work = plan.Work{
+		Required: io.Sweeps * m.CurrentPlan().RequiredBytes(), Read: io.Read, Active: io.Passed,
+		Operations: operations(m, rows, heads), Seconds: seconds,
+	}
+	return run, nil
+}
+
+func together(seats []*spillway.Conversation, f func(i int) error) error {
+	errs := make([]error, len(seats))
+	var group sync.WaitGroup
+	for i := range seats {
+		group.Go(func() { errs[i] = f(i) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// generate runs a prompt of n tokens without meaning and adds tokens, greedily. The context's length
+// is the same for all requests of a test, so that what the depth has cached stays valid.
+func generate(ctx context.Context, m *spillway.Model, seat *spillway.Conversation, seed, n, tokens int, t benchTest) error {
+	a, err := m.Generate(ctx, spillway.Request{
+		IDs: identityIDs(seed, n, m.Layout().Vocab), MaxTokens: tokens, Sampling: &spillway.Sampling{}, IgnoreEnd: true, Conversation: seat,
+	}, nil)
+	switch {
+	case err != nil:
+		return err
+	case a.FinishReason == spillway.FinishCancelled:
+		return context.Canceled
+	case n > t.depth && a.CachedTokens != t.depth:
+		return fmt.Errorf("%s: %d tokens were in the cache, not %d", t.name(), a.CachedTokens, t.depth)
+	}
+	return nil
+}
+
+func printBench(s *session, o *opened, p *plan.Plan, speeds plan.Machine, results []benchResult) error {
+	table := benchTable{}
+	for _, r := range results {
+		table.Rows = append(table.Rows, r.row(speeds))
+	}
+	if s.flags.JSON {
+		return s.printJSON(table)
+	}
+	where := "all weights in memory"
+	if !p.Resident {
+		where = report.Bytes(p.ReadBytes) + " read per sweep"
+	}
+	text := fmt.Sprintf("%s, %s of weights, cap %s, %d threads (%s), %s\n", visible(o.Name(), 60), report.Bytes(o.Catalog().Bytes()),
+		report.Bytes(p.Budget), o.rt.Threads(), spillway.ISA(), where)
+	text += fmt.Sprintf("%-14s %5s %28s   %s\n", "test", "batch", "tokens/s (min … max)", "roofline")
+	for _, r := range table.Rows {
+		text += fmt.Sprintf("%-14s %5d %10.2f (%.2f … %.2f)   %3.0f %% of the %s\n", r.Test, r.Batch, r.Speed.Median, r.Speed.Min, r.Speed.Max,
+			100*r.Roofline.Fraction, r.Roofline.Limit)
+	}
+	text += fmt.Sprintf("drive %s, memory %s, products %.0f Gop/s\n", report.Rate(speeds.Drive), report.Rate(speeds.Memory), speeds.Flops/1e9)
+	_, err := io.WriteString(s.stdout, text)
+	return err
+}

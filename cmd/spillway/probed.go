@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/checkpoint/safetensors"
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/mem"
+)
+
+// A probed pass goes to a file as it is computed: logits at once, taps through a file beside it,
+// so that memory does not grow with the prompt.
+type probed struct {
+	m      *spillway.Model
+	ids    []int32
+	want   int // greedy tokens
+	taps   map[string]*spool
+	order  []string
+	greedy []int32
+	failed error // of a tap, which has no way to say so
+}
+
+// A spool holds a tap's rows on disk.
+type spool struct {
+	f     *os.File
+	rows  int
+	width int
+}
+
+func newProbed(m *spillway.Model, ids []int32, greedy int, taps []string) *probed {
+	p := &probed{m: m, ids: ids, want: greedy, taps: map[string]*spool{}, order: taps, greedy: []int32{}}
+	for _, name := range taps {
+		p.taps[name] = &spool{}
+	}
+	return p
+}
+
+// write runs the pass and writes the file.
+func (p *probed) write(ctx context.Context, path string) (err error) {
+	defer func() { err = errors.Join(err, p.drop()) }()
+	return writeAside(path, func(f *os.File) error {
+		w := safetensors.NewWriter(f)
+		if p.m.Embedding() {
+			return p.writeEmbedding(ctx, w)
+		}
+		return p.writeLogits(ctx, w)
+	})
+}
+
+func (p *probed) writeLogits(ctx context.Context, w *safetensors.Writer) error {
+	l := p.m.Layout()
+	err := w.Add("logits", "F32", len(p.ids), l.Vocab)
+	if err == nil && p.want > 0 {
+		err = w.Add("greedy", "I64", p.want)
+	}
+	if err = errors.Join(err, p.begin(w)); err != nil {
+		return err
+	}
+	request := spillway.Probe{IDs: p.ids, Greedy: p.want, Rows: func(_ int, row []float32) error {
+		return writeFloats(w, row)
+	}}
+	p.setTap(&request)
+	p.greedy, err = p.m.Probe(ctx, request)
+	if err = errors.Join(err, p.failed); err != nil {
+		return err
+	}
+	for _, id := range p.greedy {
+		if err := binary.Write(w, binary.LittleEndian, int64(id)); err != nil {
+			return err
+		}
+	}
+	return p.finish(w)
+}
+
+func (p *probed) writeEmbedding(ctx context.Context, w *safetensors.Writer) error {
+	hidden := p.m.Layout().Hidden
+	vector, err := p.m.Embed(ctx, p.ids)
+	err = errors.Join(err, w.Add("embedding", "F32", hidden), w.Add("hidden", "F32", len(p.ids), hidden), p.begin(w))
+	if err == nil {
+		err = writeFloats(w, vector)
+	}
+	if err != nil {
+		return err
+	}
+	request := spillway.Probe{IDs: p.ids, Rows: func(_ int, row []float32) error { return writeFloats(w, row) }}
+	p.setTap(&request)
+	_, err = p.m.Probe(ctx, request)
+	if err = errors.Join(err, p.failed); err != nil {
+		return err
+	}
+	return p.finish(w)
+}
+
+// begin announces the taps, whose rows are as wide as the model, and writes the header.
+func (p *probed) begin(w *safetensors.Writer) error {
+	for _, name := range p.order {
+		if err := w.Add(name, "F32", len(p.ids), p.m.Layout().Hidden); err != nil {
+			return err
+		}
+	}
+	return w.Begin()
+}
+
+func (p *probed) setTap(r *spillway.Probe) {
+	if len(p.taps) == 0 {
+		return
+	}
+	r.Tap = func(name string, rows, width int, values []float32) {
+		t := p.taps[name]
+		if t == nil || p.failed != nil || t.rows >= len(p.ids) { // rows of the greedy tokens come too
+			return
+		}
+		p.failed = t.add(min(rows, len(p.ids)-t.rows), width, values)
+	}
+}
+
+func (t *spool) add(rows, width int, values []float32) (err error) {
+	if t.f == nil {
+		if t.f, err = os.CreateTemp("", "spillway-tap-*"); err != nil {
+			return err
+		}
+	}
+	t.rows, t.width = t.rows+rows, width
+	return writeFloats(t.f, values[:rows*width])
+}
+
+// finish copies the taps behind the rest.
+func (p *probed) finish(w *safetensors.Writer) error {
+	for _, name := range p.order {
+		t := p.taps[name]
+		if t.rows != len(p.ids) || t.width != p.m.Layout().Hidden {
+			return fmt.Errorf("tap %s has %d rows of %d values", name, t.rows, t.width)
+		}
+		if _, err := t.f.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		if _, err := io.Copy(w, t.f); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// drop removes the spools.
+func (p *probed) drop() error {
+	var all []error
+	for _, t := range p.taps {
+		if t.f != nil {
+			all = append(all, t.f.Close(), os.Remove(t.f.Name()))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// writeFloats writes values in little-endian order, with every NaN in its canonical form.
+func writeFloats(w io.Writer, values []float32) error {
+	var piece [2048]float32
+	for len(values) > 0 {
+		n := copy(piece[:], values)
+		kernel.Canonicalize(piece[:n])
+		if err := writeLittle(w, piece[:n]); err != nil {
+			return err
+		}
+		values = values[n:]
+	}
+	return nil
+}
+
+func writeLittle(w io.Writer, values []float32) error {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		_, err := w.Write(mem.FromFloat32s(values))
+		return err
+	}
+	return binary.Write(w, binary.LittleEndian, values)
+}

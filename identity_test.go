@@ -1,0 +1,182 @@
+package spillway
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/synth"
+	"github.com/spillway/spillway/internal/testutil"
+)
+
+// metamorphic is one way to run a request; none may change a bit of its logits.
+type metamorphic struct {
+	budget    int64 // above the least
+	threads   int
+	chunk     int
+	isa       string
+	sequences int // that run at once
+}
+
+// digestOf runs a prompt and eight greedy tokens, and digests all logits on the way.
+func digestOf(m *Model, ids []int32) (string, error) {
+	h := sha256.New()
+	add := func(values []float32) {
+		var b [4]byte
+		for _, v := range values {
+			binary.LittleEndian.PutUint32(b[:], math.Float32bits(v))
+			h.Write(b[:])
+		}
+	}
+	_, err := m.Probe(context.Background(), Probe{IDs: ids, Greedy: 8,
+		Rows:   func(_ int, values []float32) error { add(values); return nil },
+		Logits: func(_ int, values []float32) { add(values) },
+	})
+	return fmt.Sprintf("%x", h.Sum(nil)[:8]), err
+}
+
+// promptFor is the i-th prompt: some shorter than a chunk, some longer than an attention tile.
+func promptFor(i, vocab int) []int32 {
+	random := rand.New(rand.NewPCG(uint64(i), 7))
+	ids := make([]int32, []int{5, 70, 33, 1}[i])
+	for j := range ids {
+		ids[j] = int32(random.IntN(vocab))
+	}
+	return ids
+}
+
+// outcome is what a run did.
+type outcome struct {
+	digests                []string
+	streamed, tiled, mixed bool
+}
+
+func (w metamorphic) run(t *testing.T, path string, exact bool) outcome {
+	t.Helper()
+	defer kernel.Force(w.isa)()
+	o := ModelOptions{Context: 128, Sequences: w.sequences, HeadRows: 64, Chunk: w.chunk, Exact: exact}
+	rt, err := New(Options{Memory: leastFor(t, path, w.threads, o) + w.budget, Threads: w.threads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := openAt(rt, path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := outcome{digests: make([]string, w.sequences)}
+	errs := make([]error, w.sequences)
+	var wg sync.WaitGroup
+	for i := range w.sequences {
+		wg.Go(func() { out.digests[i], errs[i] = digestOf(m, promptFor(i, m.Layout().Vocab)) })
+	}
+	wg.Wait()
+	c, p := m.Counters(), m.CurrentPlan()
+	out.streamed = m.IO().Streamed() > 0
+	out.mixed = c.PromptRows+c.AnswerRows > c.Steps && w.sequences > 1
+	for _, u := range p.Placement.Units {
+		out.tiled = out.tiled || u.Tiles() > 1 || u.Parts[0].Rows < u.Parts[0].Matrix.Rows
+	}
+	if err := errors.Join(append(errs, m.Close(), rt.Close())...); err != nil {
+		t.Fatalf("%+v: %v", w, err)
+	}
+	if used := rt.Ledger().Used; used != 0 {
+		t.Errorf("%+v: %d bytes are still leased", w, used)
+	}
+	return out
+}
+
+// leastFor is the least memory that the model needs now; the tests' own heap is part of it.
+func leastFor(t *testing.T, path string, threads int, o ModelOptions) int64 {
+	t.Helper()
+	rt, err := New(Options{Memory: 1, Threads: threads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close()
+	var small *TooSmallError
+	if _, err := openAt(rt, path, o); !errors.As(err, &small) {
+		t.Fatalf("a budget of one byte: %v", err)
+	}
+	return small.Least + 2<<20 // the heap moves between two looks
+}
+
+func openAt(rt *Runtime, path string, o ModelOptions) (*Model, error) {
+	if path == "" {
+		return rt.OpenEmbedded(context.Background(), o)
+	}
+	return rt.Open(context.Background(), path, o)
+}
+
+// identity runs a model in many ways and compares every logit with the plainest one.
+func identity(t *testing.T, path string, exact bool, runs int, weights int64) {
+	plain := metamorphic{budget: 64<<20 + weights, threads: 1, chunk: 512, isa: kernel.ISAs()[len(kernel.ISAs())-1], sequences: 4}
+	want := plain.run(t, path, exact).digests
+	random := rand.New(rand.NewPCG(uint64(runs), 1))
+	var streamed, tiled, mixed int
+	for range runs {
+		w := metamorphic{
+			budget: random.Int64N(weights) * random.Int64N(3) / 2, threads: 1 + random.IntN(4), chunk: 1 + random.IntN(512),
+			isa: kernel.ISAs()[random.IntN(len(kernel.ISAs()))], sequences: 1 + random.IntN(4),
+		}
+		if random.IntN(2) == 0 {
+			w.chunk = 1 + random.IntN(16)
+		}
+		got := w.run(t, path, exact)
+		for i, d := range got.digests {
+			if d != want[i] {
+				t.Fatalf("%+v: prompt %d has logits %s, the plain run has %s", w, i, d, want[i])
+			}
+		}
+		streamed, tiled, mixed = streamed+count(got.streamed), tiled+count(got.tiled), mixed+count(got.mixed)
+	}
+	t.Logf("%d runs equal; %d streamed, %d in tiles, %d with several sequences", runs, streamed, tiled, mixed)
+	if min(streamed, tiled, mixed)*2 < runs {
+		t.Errorf("of %d runs %d streamed, %d came in tiles and %d ran several sequences; each must be half", runs, streamed, tiled, mixed)
+	}
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func TestIdentityExact(t *testing.T) { identitySynth(t, "q8_0", true, 4) }
+
+func TestIdentityFormats(t *testing.T) {
+	for _, format := range []string{"q4_k_m", "q8_0", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q3_k"} {
+		t.Run(format, func(t *testing.T) { identitySynth(t, format, false, 4) })
+	}
+}
+
+// identitySynth runs the toy shape, whose weights are larger than the smallest ring.
+func identitySynth(t *testing.T, format string, exact bool, runs int) {
+	path := filepath.Join(t.TempDir(), "toy.gguf")
+	r, err := synth.Write(context.Background(), synth.Options{Shape: "toy", Type: format, Path: path, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity(t, path, exact, runs, r.Bytes)
+}
+
+func TestIdentitySmolLM2(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
+	}
+	path := testutil.SmolLM2(t)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	identity(t, path, false, 4, info.Size())
+}

@@ -1,0 +1,53 @@
+package kernel
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestGenerated writes the assembly anew and compares it with what is committed. The generators need
+// avo, which the program itself does not: where it is not in the module cache the test skips.
+func TestGenerated(t *testing.T) {
+	goTool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skip("skipped: no go command")
+	}
+	for _, g := range []struct{ generator, assembly, stubs string }{
+		{"./vector", "vector_amd64.s", "vector_amd64.go"},
+		{"./matmul", "matmul_amd64.s", "matmul_stub_amd64.go"},
+	} {
+		dir := t.TempDir()
+		assembly, stubs := filepath.Join(dir, "out.s"), filepath.Join(dir, "out.go")
+		cmd := exec.Command(goTool, "run", g.generator, "-out", assembly, "-stubs", stubs, "-pkg", "kernel")
+		cmd.Dir = "gen"
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			if strings.Contains(string(out), "GOPROXY=off") {
+				t.Skip("skipped: avo is not in the module cache (cd internal/kernel/gen && go mod download)")
+			}
+			t.Fatalf("%s: %v\n%s", g.generator, err, out)
+		}
+		sameFile(t, g.assembly, assembly)
+		sameFile(t, g.stubs, stubs)
+	}
+}
+
+// sameFile compares two files but for the first line, which names the command with its paths.
+func sameFile(t *testing.T, committed, made string) {
+	t.Helper()
+	var body [2][]byte
+	for i, name := range []string{committed, made} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body[i], _ = bytes.Cut(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\n")), []byte("\n"))
+	}
+	if !bytes.Equal(body[0], body[1]) {
+		t.Errorf("%s is not what its generator writes: run it again (see internal/kernel/gen)", committed)
+	}
+}
