@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -172,17 +173,24 @@ func (c *Checkpoint) Plan(o ModelOptions) (*plan.Plan, error) {
 	snapshot := rt.ledger.Snapshot()
 	others := snapshot.Used - snapshot.Pools[budget.Runtime].Used
 	shape := c.shape(o)
-	align := 1
+	align, readCache := 1, int64(0)
 	for _, f := range c.cat.Files {
 		align = max(align, f.Align())
+		if !f.Direct() && !c.embedded {
+			readCache = bufferedRead
+		}
 	}
 	return plan.Make(plan.Request{
 		Model: c.model.Layout, Budget: rt.limit - others, Runtime: rt.measure(c.embedded),
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
 		Context: o.Context, Sequences: o.Sequences, HeadRows: o.HeadRows, MaxChunk: o.Chunk, Align: align,
+		Page: int64(os.Getpagesize()), ReadCache: readCache,
 		FixedScratch: c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact}),
 	})
 }
+
+// bufferedRead is the page cache that one read of a file without direct I/O causes for a moment.
+const bufferedRead = 256 << 10
 
 // checkTypes reports the first weight that only the exact path can compute with.
 func (c *Checkpoint) checkTypes(exact bool) error {

@@ -3,7 +3,6 @@ package spillway
 import (
 	"context"
 	"errors"
-	"runtime"
 	"time"
 
 	"github.com/spillway/spillway/internal/budget"
@@ -95,8 +94,6 @@ func (rt *Runtime) begin(p *plan.Plan) error {
 		err = rt.ledger.SetLimit(rt.limit)
 	}
 	limitHeap()
-	// A read that returns must not wait for a busy compute thread: processors for the readers too.
-	runtime.GOMAXPROCS(rt.threads + p.Placement.Readers + 2)
 	return err
 }
 

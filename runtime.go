@@ -57,6 +57,10 @@ func New(o Options) (*Runtime, error) {
 	if o.Threads == 0 {
 		o.Threads = machine.PhysicalCores()
 	}
+	// A read that returns must not wait for a busy compute thread, so there are processors besides
+	// those of the compute threads; a few will do, since a reader needs one for microseconds only, and
+	// each costs memory and a share of a garbage collector. They are set before anything is measured.
+	runtime.GOMAXPROCS(o.Threads + spareProcessors)
 	return &Runtime{
 		limit: o.Memory, threads: o.Threads, fs: vfs.OS(), pool: kernel.NewPool(o.Threads),
 		// The limit holds from the first plan on: what is loaded before (the tokenizer) is counted in
@@ -94,10 +98,12 @@ func (rt *Runtime) Close() error {
 }
 
 const (
-	heapGrowth   = 4 << 20   // what the Go heap may add to what is live when a model starts
-	perProcessor = 256 << 10 // charge batches of the kernel and caches of the Go runtime
-	perThread    = 24 << 10  // kernel stack and descriptors
-	ioThreads    = 16        // readers of the pager, and those of the Go runtime
+	heapGrowth      = 4 << 20   // what the Go heap may add to what is live when a model starts
+	heapReserve     = 512 << 10 // of it for what the Go runtime's own limit overshoots
+	perProcessor    = 256 << 10 // charge batches of the kernel and caches of the Go runtime
+	perThread       = 24 << 10  // kernel stack and descriptors
+	spareProcessors = 4
+	ioThreads       = 12 // the most that the pager reads with
 )
 
 // measure returns what the process needs beside what is leased for weights, cache and scratch: the
@@ -108,7 +114,7 @@ func (rt *Runtime) measure(embedded bool) int64 {
 	if rt.own != nil {
 		leased -= rt.own.Bytes()
 	}
-	return rt.resident(embedded) + leased + heapGrowth + int64(runtime.NumCPU())*perProcessor + int64(rt.threads+ioThreads)*perThread
+	return rt.resident(embedded) + leased + heapGrowth + int64(runtime.NumCPU())*perProcessor + int64(rt.threads+ioThreads+4)*perThread
 }
 
 // resident is the process without off-heap buffers, as if all pages of the binary were resident,
@@ -131,5 +137,5 @@ func (rt *Runtime) resident(embedded bool) int64 {
 func limitHeap() {
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
-	debug.SetMemoryLimit(int64(s.Sys-s.HeapReleased) + heapGrowth*3/4)
+	debug.SetMemoryLimit(int64(s.Sys-s.HeapReleased) + heapGrowth - heapReserve)
 }

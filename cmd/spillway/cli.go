@@ -36,6 +36,7 @@ type cli struct {
 	globals `group:"Everywhere"`
 
 	Run     runCommand     `cmd:"" help:"One answer, streamed to stdout."`
+	Chat    chatCommand    `cmd:"" help:"A conversation in the terminal."`
 	Plan    planCommand    `cmd:"" help:"What goes where, predicted speed, the least memory that works."`
 	Inspect inspectCommand `cmd:"" help:"Metadata, tensors, bundles, and a picture of where the bytes are."`
 	Verify  verifyCommand  `cmd:"" help:"Digests of the file; --identity proves that settings do not change a bit."`

@@ -144,14 +144,14 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		in("two"):                "name one of m.gguf, n.gguf",
 		in("none"):               "neither a config.json nor a GGUF file",
-		in("missing.gguf"):       "names no model|is no GGUF file",
-		"org/unknown":            "is no GGUF file",
-		"../../etc/x":            "is no GGUF file",
-		"tiny:other":             "is no GGUF file",
-		"a/../b":                 "is no GGUF file",
-		"tell me a story":        "is no GGUF file",
-		"nul\x00byte":            "is no GGUF file",
-		strings.Repeat("a", 999): "is no GGUF file",
+		in("missing.gguf"):       "names no model|is neither a file",
+		"org/unknown":            "is neither a file",
+		"../../etc/x":            "is neither a file",
+		"tiny:other":             "is neither a file",
+		"a/../b":                 "is neither a file",
+		"tell me a story":        "is neither a file",
+		"nul\x00byte":            "is neither a file",
+		strings.Repeat("a", 999): "is neither a file",
 	} {
 		_, err := s.resolve(name)
 		if err == nil || !strings.Contains(err.Error(), want[strings.LastIndex(want, "|")+1:]) {

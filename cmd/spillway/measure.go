@@ -25,10 +25,13 @@ const (
 	measureLeast  = 1 << 20
 )
 
-// measure returns what drive, memory and kernels give now. No model runs meanwhile, so that its room
-// in the plan's budget is there for the buffer; where that is little, less is measured.
+// measure returns what drive, memory and kernels give now. No model runs meanwhile: the buffer takes
+// less than the model had, so that measuring raises no peak. Where that is little, less is measured.
 func measure(o *opened, p *plan.Plan, exact bool) (speeds plan.Machine, err error) {
-	free := p.Budget - p.Pools[budget.Runtime]
+	free := -p.Pools[budget.Runtime]
+	for _, pool := range p.Pools {
+		free += pool
+	}
 	n := int(min(free*3/4, measureBuffer)) &^ (measureLeast - 1)
 	if n < measureLeast {
 		return plan.Machine{}, nil

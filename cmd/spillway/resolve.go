@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // embeddedName is the known name of the model that is part of the program.
@@ -23,8 +24,7 @@ type modelPath string
 func (s *session) resolve(name string) (modelPath, error) {
 	path, err := s.find(name)
 	if errors.Is(err, errNoModel) {
-		return "", fmt.Errorf("%q is no GGUF file, no folder with a model and no known name; "+
-			"a path, owner/name from the Hugging Face cache or LM Studio, an Ollama name or %s would do", name, embeddedName)
+		return "", fmt.Errorf("%.200q is neither a file nor a folder nor a known name (%s, or a name from the Hugging Face cache, LM Studio or Ollama)", name, embeddedName)
 	}
 	return path, err
 }
@@ -42,7 +42,7 @@ func (s *session) find(name string) (modelPath, error) {
 		return "", err
 	case strings.EqualFold(name, embeddedName):
 		return "", nil
-	case !nameForm.MatchString(name) || strings.Contains(name, ".."):
+	case !nameForm().MatchString(name) || strings.Contains(name, ".."):
 		return "", errNoModel
 	}
 	for _, place := range []func(string) (string, bool){s.huggingFace, s.lmStudio} {
@@ -57,7 +57,9 @@ func (s *session) find(name string) (modelPath, error) {
 }
 
 // nameForm is name, owner/name, or either with :tag.
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?(:[A-Za-z0-9._-]+)?$`)
+var nameForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?(:[A-Za-z0-9._-]+)?$`)
+})
 
 // looksLikePath tells a mistyped path from a prompt.
 func looksLikePath(s string) bool {
@@ -90,7 +92,7 @@ func modelIn(dir string) (modelPath, error) {
 		if !strings.EqualFold(filepath.Ext(name), ".gguf") || strings.HasPrefix(name, "mmproj") {
 			continue
 		}
-		if shard := shardForm.FindStringSubmatch(name); shard == nil || strings.Trim(shard[1], "0") == "1" {
+		if shard := shardForm().FindStringSubmatch(name); shard == nil || strings.Trim(shard[1], "0") == "1" {
 			found = append(found, name)
 		}
 	}
@@ -103,4 +105,6 @@ func modelIn(dir string) (modelPath, error) {
 	return "", fmt.Errorf("the folder %s has %d models; name one of %s", dir, len(found), strings.Join(found, ", "))
 }
 
-var shardForm = regexp.MustCompile(`-(\d{5})-of-\d{5}\.gguf$`)
+var shardForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`-(\d{5})-of-\d{5}\.gguf$`)
+})

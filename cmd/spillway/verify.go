@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/checkpoint"
@@ -140,7 +141,9 @@ func tensorsOf(cat *checkpoint.Catalog, file int) []checkpoint.Tensor {
 	return all
 }
 
-var digestForm = regexp.MustCompile(`^(?:sha256-)?([0-9a-f]{64})$`)
+var digestForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:sha256-)?([0-9a-f]{64})$`)
+})
 
 // digestInName returns the digest that a store has put into the name of a file, or of what a link
 // to it points at.
@@ -148,7 +151,7 @@ func digestInName(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	if m := digestForm.FindStringSubmatch(filepath.Base(path)); m != nil {
+	if m := digestForm().FindStringSubmatch(filepath.Base(path)); m != nil {
 		return m[1]
 	}
 	return ""

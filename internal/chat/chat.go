@@ -5,31 +5,25 @@ package chat
 import (
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/ardanlabs/jinja"
+	"github.com/spillway/spillway/internal/chat/jinja"
 )
 
-// Limits of a rendering. They bound time and the nesting of macros; see docs in guard.go for what they
-// cannot bound.
-const (
-	maxSource = 1 << 20          // bytes of a template
-	maxOutput = 64 << 20         // bytes of a rendered prompt
-	maxTime   = 20 * time.Second // of one rendering
-)
+// maxSource bounds the bytes of a template; the longest of those that are known has 19,000.
+const maxSource = 1 << 20
 
 // Template is a chat template. It is safe for concurrent use.
 type Template struct {
-	// Name says where the template is from, for reports: "the model's", or "chatml (default)".
+	// Name says where the template is from, for reports: "the model's (…)", or DefaultName.
 	Name string
 
 	source  string
 	compile sync.Once
 	tmpl    *jinja.Template
-	names   hookNames
 	err     error
 }
 
@@ -73,12 +67,8 @@ func (t *Template) load() error {
 			t.err = fmt.Errorf("the chat template has %d bytes; at most %d are possible", len(t.source), maxSource)
 			return
 		}
-		var guarded string
-		if guarded, t.names, t.err = guard(t.source); t.err != nil {
-			return
-		}
-		if t.tmpl, t.err = jinja.Compile(guarded); t.err != nil {
-			t.err = fmt.Errorf("the chat template does not compile: %w", t.err)
+		if t.tmpl, t.err = jinja.Parse(t.source); t.err != nil {
+			t.err = fmt.Errorf("the chat template cannot be read: %w", t.err)
 		}
 	})
 	return t.err
@@ -97,96 +87,103 @@ func (t *Template) Render(in Input) (string, error) {
 }
 
 func (t *Template) render(in Input) (string, error) {
-	data, err := variables(in)
+	vars, size, err := variables(in)
 	if err != nil {
 		return "", err
 	}
-	watch := &watcher{deadline: time.Now().Add(maxTime)}
-	maps.Copy(data, watch.hooks(t.names))
-	text, err := watch.run(t.tmpl, data)
+	limits := jinja.DefaultLimits
+	limits.Bytes += 64 * size
+	text, err := t.tmpl.Render(vars, limits)
 	var raised *Raised
-	switch {
-	case errors.As(err, &raised):
+	if errors.As(err, &raised) {
 		return "", raised
-	case err != nil:
+	}
+	if err != nil {
 		return "", fmt.Errorf("the chat template failed: %w", err)
-	case len(text) > maxOutput:
-		return "", fmt.Errorf("the chat template made %d bytes; at most %d are possible", len(text), maxOutput)
 	}
 	return text, nil
 }
 
-// variables are the names that a template sees.
-func variables(in Input) (map[string]jinja.Value, error) {
-	data := map[string]jinja.Value{}
+// variables are the names that a template sees; size is about the bytes of their texts.
+func variables(in Input) (vars map[string]jinja.Value, size int64, err error) {
+	vars = map[string]jinja.Value{"tools": nil, "documents": nil}
+	put := func(name string, v any) {
+		if err == nil {
+			vars[name], err = toJinja(v)
+			size += sizeOf(v)
+		}
+	}
 	if in.Kwargs != nil {
 		for _, f := range in.Kwargs.Fields {
-			v, err := toJinja(f.Value)
-			if err != nil {
-				return nil, err
-			}
-			data[f.Key] = v
+			put(f.Key, f.Value)
 		}
 	}
-	messages, err := listToJinja(withReasoning(in.Messages))
-	if err != nil {
-		return nil, err
+	messages := withReasoning(in.Messages)
+	list := make([]any, len(messages))
+	for i, m := range messages {
+		list[i] = m
 	}
-	data["messages"] = messages
-	data["add_generation_prompt"] = jinja.NewBool(in.AddGenerationPrompt)
-	data["bos_token"], data["eos_token"] = jinja.NewString(in.BOS), jinja.NewString(in.EOS)
-	data["tools"], data["documents"] = jinja.None(), orNone(data, "documents")
+	put("messages", list)
 	if in.Tools != nil {
-		if data["tools"], err = listToJinja(in.Tools); err != nil {
-			return nil, err
-		}
+		put("tools", in.Tools)
 	}
-	data["raise_exception"] = jinja.NewCallable("raise_exception", func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
-		return jinja.None(), &Raised{argument(args, "")}
-	})
-	data["strftime_now"] = jinja.NewCallable("strftime_now", func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
-		return jinja.NewString(strftime(in.Now, argument(args, "%Y-%m-%d"))), nil
-	})
-	return data, nil
+	put("add_generation_prompt", in.AddGenerationPrompt)
+	put("bos_token", in.BOS)
+	put("eos_token", in.EOS)
+	vars["raise_exception"] = &jinja.Func{Name: "raise_exception", Call: func(args []jinja.Value, _ *jinja.Dict) (jinja.Value, error) {
+		return nil, &Raised{argument(args, "")}
+	}}
+	vars["strftime_now"] = &jinja.Func{Name: "strftime_now", Call: func(args []jinja.Value, _ *jinja.Dict) (jinja.Value, error) {
+		return strftime(in.Now, argument(args, "%Y-%m-%d")), nil
+	}}
+	return vars, size, err
 }
 
-func orNone(data map[string]jinja.Value, key string) jinja.Value {
-	if v, ok := data[key]; ok {
-		return v
+// sizeOf is about the bytes of a value's texts.
+func sizeOf(v any) int64 {
+	n := int64(16)
+	switch v := v.(type) {
+	case string:
+		n += int64(len(v))
+	case []any:
+		for _, item := range v {
+			n += sizeOf(item)
+		}
+	case *Object:
+		for _, f := range v.Fields {
+			n += int64(len(f.Key)) + sizeOf(f.Value)
+		}
 	}
-	return jinja.None()
+	return n
 }
 
 func argument(args []jinja.Value, missing string) string {
 	if len(args) == 0 {
 		return missing
 	}
-	if args[0].IsString() {
-		return args[0].AsString()
+	if s, ok := args[0].(string); ok {
+		return s
 	}
-	return args[0].String()
+	return fmt.Sprint(args[0])
 }
 
-// reasoningKeys are the names that models and servers use for an answer's reasoning.
-var reasoningKeys = []string{"reasoning_content", "reasoning", "thinking"}
-
-// withReasoning gives messages with reasoning all of its names, as transformers does.
+// withReasoning gives messages with reasoning the names that templates know it by, as transformers does:
+// reasoning_content and thinking. Requests may call it reasoning, too.
 func withReasoning(messages []*Object) []*Object {
 	out := make([]*Object, len(messages))
 	for i, m := range messages {
 		out[i] = m
-		for _, key := range reasoningKeys {
+		for _, key := range []string{"reasoning_content", "reasoning", "thinking"} {
 			text, ok := m.Get(key).(string)
 			if !ok {
 				continue
 			}
-			copied := &Object{append([]Field(nil), m.Fields...)}
-			for _, other := range reasoningKeys {
-				if copied.Get(other) == nil {
-					copied.Set(other, text)
+			out[i] = &Object{slices.Clone(m.Fields)}
+			for _, other := range []string{"reasoning_content", "thinking"} {
+				if m.Get(other) == nil {
+					out[i].Set(other, text)
 				}
 			}
-			out[i] = copied
 			break
 		}
 	}
@@ -206,7 +203,7 @@ func (t *Template) renderOpen(in Input) (string, error) {
 	if !ok {
 		return "", errors.New("only a message with text can be continued")
 	}
-	in.Messages = append(append([]*Object(nil), in.Messages[:len(in.Messages)-1]...), marked)
+	in.Messages = append(slices.Clone(in.Messages[:len(in.Messages)-1]), marked)
 	text, err := t.render(in)
 	if err != nil {
 		return "", err
@@ -220,7 +217,7 @@ func (t *Template) renderOpen(in Input) (string, error) {
 
 // markContent returns a copy of a message whose text ends with the mark.
 func markContent(m *Object) (*Object, bool) {
-	copied := &Object{append([]Field(nil), m.Fields...)}
+	copied := &Object{slices.Clone(m.Fields)}
 	switch content := m.Get("content").(type) {
 	case string:
 		copied.Set("content", content+openMark)
@@ -232,9 +229,9 @@ func markContent(m *Object) (*Object, bool) {
 				continue
 			}
 			if text, ok := part.Get("text").(string); ok {
-				marked := &Object{append([]Field(nil), part.Fields...)}
+				marked := &Object{slices.Clone(part.Fields)}
 				marked.Set("text", text+openMark)
-				parts := append([]any(nil), content...)
+				parts := slices.Clone(content)
 				parts[i] = marked
 				copied.Set("content", parts)
 				return copied, true

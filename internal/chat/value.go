@@ -8,7 +8,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ardanlabs/jinja"
+	"github.com/spillway/spillway/internal/chat/jinja"
 )
 
 // Object is a JSON object that keeps the order of its keys: templates print what they are given.
@@ -144,49 +144,45 @@ func parseObject(d *json.Decoder, depth int) (any, error) {
 	return o, err
 }
 
-// toJinja makes the engine's values, with dictionaries in order.
+// toJinja makes the engine's values of JSON values. They are copies: a template may change them.
 func toJinja(v any) (jinja.Value, error) {
 	switch v := v.(type) {
-	case nil:
-		return jinja.None(), nil
-	case bool:
-		return jinja.NewBool(v), nil
+	case nil, bool, int64, float64, string:
+		return v, nil
 	case int:
-		return jinja.NewInt(int64(v)), nil
-	case int64:
-		return jinja.NewInt(v), nil
-	case float64:
-		return jinja.NewFloat(v), nil
-	case string:
-		return jinja.NewString(v), nil
+		return int64(v), nil
 	case []any:
 		return listToJinja(v)
 	case *Object:
+		if v == nil {
+			return nil, nil
+		}
 		return objectToJinja(v)
 	}
-	return jinja.None(), fmt.Errorf("a template cannot be given a %T", v)
+	return nil, fmt.Errorf("a template cannot be given a %T", v)
 }
 
 func listToJinja[T any](list []T) (jinja.Value, error) {
-	items := make([]jinja.Value, len(list))
+	out := jinja.NewList(make([]jinja.Value, len(list))...)
 	for i, item := range list {
 		var err error
-		if items[i], err = toJinja(item); err != nil {
-			return jinja.None(), err
+		if out.Items[i], err = toJinja(item); err != nil {
+			return nil, err
 		}
 	}
-	return jinja.NewList(items), nil
+	return out, nil
 }
 
 func objectToJinja(o *Object) (jinja.Value, error) {
 	out := jinja.NewDict()
-	dict := out.AsDict()
 	for _, f := range o.Fields {
 		v, err := toJinja(f.Value)
 		if err != nil {
-			return jinja.None(), err
+			return nil, err
 		}
-		dict.Set(f.Key, v)
+		if err := out.Set(f.Key, v); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

@@ -5,7 +5,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 
 	"github.com/spillway/spillway/internal/kernel"
@@ -57,19 +56,8 @@ func New(cfg Config) *Engine {
 
 // Submit accepts a request or says why it cannot be run. The stream ends with a Done event.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
-	if len(r.IDs) == 0 {
-		return nil, errEmpty
-	}
-	for i, id := range r.IDs {
-		if id < 0 || int(id) >= e.cfg.Model.Layout.Vocab {
-			return nil, fmt.Errorf("token %d at position %d is not in the vocabulary of %d", id, i, e.cfg.Model.Layout.Vocab)
-		}
-	}
-	if len(r.IDs)+r.MaxTokens > e.cfg.Context || len(r.IDs) > e.cfg.Context {
-		return nil, &TooLongError{len(r.IDs), r.MaxTokens, e.cfg.Context}
-	}
-	if r.Shape != nil && len(r.IDs)-r.Cached > e.cfg.Rows {
-		return nil, fmt.Errorf("a shaped prompt of %d rows does not fit a step of %d", len(r.IDs)-r.Cached, e.cfg.Rows)
+	if err := e.cfg.check(&r); err != nil {
+		return nil, err
 	}
 	sampler, err := sample.New(r.Sampling)
 	if err != nil {
@@ -132,15 +120,27 @@ func (e *Engine) step() {
 	if len(parts) == 0 {
 		return
 	}
+	ctx := context.Background()
+	if len(parts) == 1 {
+		ctx = parts[0].seq.ctx // nobody else needs what the step has done so far
+	}
 	batch := e.batch(parts)
-	out, err := e.cfg.Model.Forward(context.Background(), e.cfg.Env, batch)
+	out, err := e.cfg.Model.Forward(ctx, e.cfg.Env, batch)
 	if err != nil {
 		for _, p := range parts {
-			e.end(p.seq, Event{Reason: Failed, Err: err})
+			e.end(p.seq, ended(ctx, err))
 		}
 		return
 	}
 	e.emit(parts, batch, out)
+}
+
+// ended is the end of a request whose step failed, or was given up.
+func ended(ctx context.Context, err error) Event {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return Event{Reason: Cancelled, Err: err}
+	}
+	return Event{Reason: Failed, Err: err}
 }
 
 func (e *Engine) schedule() []part {
@@ -189,13 +189,13 @@ func (e *Engine) emit(parts []part, b *nn.Batch, out []float32) {
 	for i, p := range parts {
 		values := out[:len(p.head)*width]
 		out = out[len(values):]
-		first, wasPrompt := p.seq.done, p.seq.prompt()
-		p.seq.done += p.rows
-		if err := b.Segments[i].Err; err != nil {
+		if err := b.Segments[i].Err; err != nil { // what the rows left in the cache is of no use
 			e.overflow()
 			e.end(p.seq, Event{Reason: Failed, Err: err})
 			continue
 		}
+		first, wasPrompt := p.seq.done, p.seq.prompt()
+		p.seq.done += p.rows
 		kernel.Canonicalize(values)
 		if p.seq.req.Rows != nil && wasPrompt {
 			if err := eachRow(p, first, width, values); err != nil {

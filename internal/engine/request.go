@@ -2,6 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/spillway/spillway/internal/kv"
@@ -35,6 +37,54 @@ type Request struct {
 	Logits func(position int, logits []float32)
 	// Tap receives intermediate values; such a request runs in batches of its own.
 	Tap func(name string, rows, width int, values []float32)
+}
+
+// check says why a request cannot be run.
+func (c *Config) check(r *Request) error {
+	if len(r.IDs) == 0 {
+		return errors.New("the prompt has no tokens")
+	}
+	for i, id := range r.IDs {
+		if id < 0 || int(id) >= c.Model.Layout.Vocab {
+			return fmt.Errorf("token %d at position %d is not in the vocabulary of %d", id, i, c.Model.Layout.Vocab)
+		}
+	}
+	switch {
+	case r.MaxTokens < 0:
+		return fmt.Errorf("%d tokens to add are not possible", r.MaxTokens)
+	case r.MaxTokens > c.Context-len(r.IDs): // written so that no sum overflows
+		return &TooLongError{len(r.IDs), r.MaxTokens, c.Context}
+	case r.Cache != nil && (r.Cached < 0 || r.Cached >= len(r.IDs)):
+		return fmt.Errorf("%d cached positions leave none of %d to run", r.Cached, len(r.IDs))
+	}
+	if r.Adapter != nil {
+		if err := r.Adapter.Check(); err != nil {
+			return err
+		}
+	}
+	return c.checkShape(r)
+}
+
+// checkShape wants one value for every row of a shaped prompt that is not cached.
+func (c *Config) checkShape(r *Request) error {
+	s, rows := r.Shape, len(r.IDs)
+	if s == nil {
+		return nil
+	}
+	if r.Cache != nil {
+		rows -= r.Cached
+	}
+	switch {
+	case rows > c.Rows:
+		return fmt.Errorf("a shaped prompt of %d rows does not fit a step of %d", rows, c.Rows)
+	case r.Rows != nil && rows > c.HeadRows:
+		return fmt.Errorf("the logits of all %d rows of a shaped prompt do not fit a step with %d", rows, c.HeadRows)
+	case s.Embeds != nil && (s.N != rows || len(s.Embeds) != rows*c.Model.Layout.Hidden):
+		return fmt.Errorf("%d embeddings of %d values are given for %d rows", s.N, len(s.Embeds), rows)
+	case s.Positions != nil && len(s.Positions) != rows:
+		return fmt.Errorf("%d positions are given for %d rows", len(s.Positions), rows)
+	}
+	return nil
 }
 
 // Reasons why an answer ended.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spillway/spillway/internal/kv"
@@ -23,6 +22,9 @@ type sequence struct {
 
 // prompt reports whether rows of the prompt are still to be run.
 func (s *sequence) prompt() bool { return s.done < len(s.req.IDs) }
+
+// alone reports whether the sequence's next rows must not share a step.
+func (s *sequence) alone() bool { return s.req.Tap != nil || s.req.Shape != nil && s.prompt() }
 
 // length is the most positions that the sequence can need.
 func (s *sequence) length() int { return len(s.req.IDs) + s.req.MaxTokens }
@@ -61,7 +63,7 @@ func (s *scheduler) next() (parts []part, failed *sequence, err error) {
 
 // alone returns the first sequence if it must not share a step.
 func (s *scheduler) alone() *sequence {
-	if first := s.running[0]; first.req.Tap != nil || first.req.Shape != nil {
+	if first := s.running[0]; first.alone() {
 		return first
 	}
 	return nil
@@ -71,7 +73,7 @@ func (s *scheduler) fill() (parts []part, err error) {
 	rows, heads := s.rows, s.headRows
 	for _, prompts := range []bool{false, true} {
 		for _, q := range s.running {
-			if q.prompt() != prompts || q.req.Tap != nil || q.req.Shape != nil || rows == 0 || heads == 0 {
+			if q.prompt() != prompts || q.alone() || rows == 0 || heads == 0 {
 				continue
 			}
 			before := len(parts)
@@ -91,7 +93,7 @@ func (s *scheduler) fill() (parts []part, err error) {
 // add gives q its next rows.
 func (s *scheduler) add(parts []part, q *sequence, rows, heads int) ([]part, error) {
 	n := min(len(q.ids)-q.done, rows)
-	if q.req.Shape != nil && q.done < len(q.req.IDs) {
+	if q.req.Shape != nil && q.prompt() {
 		n = len(q.req.IDs) - q.done
 	}
 	if q.req.Rows != nil && q.prompt() {
@@ -134,5 +136,3 @@ type TooLongError struct{ Prompt, MaxTokens, Context int }
 func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the prompt of %d tokens and %d more do not fit in a context of %d: raise --context or lower --max-tokens", e.Prompt, e.MaxTokens, e.Context)
 }
-
-var errEmpty = errors.New("the prompt has no tokens")

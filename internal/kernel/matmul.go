@@ -17,12 +17,6 @@ type Weights struct {
 
 func (w *Weights) rowBytes() int { return w.Type.RowBytes(w.Cols) }
 
-// row returns row i's bytes.
-func (w *Weights) row(i int) []byte {
-	n := w.rowBytes()
-	return w.Data[i*n : (i+1)*n : (i+1)*n]
-}
-
 // Supported reports whether MatMul takes weights of type t without exact. With exact it takes every
 // type that quant.CanDecode names.
 func Supported(t quant.Type) bool {
@@ -34,19 +28,25 @@ func Supported(t quant.Type) bool {
 func Integer(t quant.Type, exact bool) bool { return !exact && !t.IsFloat() }
 
 const (
-	panelTarget = 256 << 10 // bytes of unpacked weights that a worker keeps, in its second-level cache
+	panelTarget = 512 << 10 // bytes of unpacked weights that a worker keeps, in its second-level cache
 	panelMax    = 16        // and the most rows of them
 	tailBytes   = 16 << 10  // a worker's copies of the rows' ends
 )
 
-// panelRows returns how many unpacked rows of cols values a worker works on at a time: 4 to 16.
-func panelRows(cols int) int {
-	n := panelTarget / (4 * PaddedCols(cols))
-	return min(max(n, 4), panelMax) &^ 3
+// panelRows returns how many unpacked rows of rowBytes each a worker works on at a time: 4 to 16. The
+// more they are, the less often the activations pass through the caches.
+func panelRows(rowBytes int) int { return min(max(panelTarget/rowBytes, 4), panelMax) &^ 3 }
+
+// floatRowBytes and intRowBytes are the bytes of an unpacked row.
+func floatRowBytes(cols int) int { return 4 * PaddedCols(cols) }
+
+func intRowBytes(cols int) int {
+	return PaddedCols(cols) / groupValues * int(unsafe.Sizeof(panelGroup{}))
 }
 
 func workerScratch(cols int) int {
-	return panelRows(cols)*4*PaddedCols(cols) + tailBytes
+	float, integer := floatRowBytes(cols), intRowBytes(cols)
+	return max(panelRows(float)*float, panelRows(integer)*integer) + tailBytes
 }
 
 // ScratchBytes returns the bytes that MatMul's scratch must have for a pool of that many threads and
@@ -71,11 +71,11 @@ func MatMul(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStrid
 	}
 	checkProduct(p, scratch, &w, a, out, outStride, exact)
 	j := products.Get().(*product)
-	j.w, j.a, j.out, j.outStride = w, a, out, outStride
+	j.w, j.a, j.out, j.outStride, j.rowBytes = w, a, out, outStride, w.rowBytes()
 	j.scratch, j.perWorker = scratch, workerScratch(w.Cols)
 	j.plan(exact)
 	p.Run((w.Rows+j.chunk-1)/j.chunk, j.run)
-	j.w, j.a, j.out, j.scratch = Weights{}, nil, nil, nil
+	j.w, j.a, j.out, j.scratch, j.decode = Weights{}, nil, nil, nil, nil
 	products.Put(j)
 }
 
@@ -99,15 +99,25 @@ func checkProduct(p *Pool, scratch []byte, w *Weights, a *Acts, out []float32, o
 // product is one MatMul on its way through the pool.
 type product struct {
 	w         Weights
+	rowBytes  int
 	a         *Acts
 	out       []float32
 	outStride int
 	scratch   []byte
 	perWorker int
 
-	chunk int // rows of weights a task
-	part  func(j *product, s workspace, lo, hi int)
-	run   func(worker, task int)
+	chunk  int // rows of weights a task
+	panel  int // and of those that are unpacked at a time
+	part   func(j *product, s workspace, lo, hi int)
+	decode func(dst []float32, src []byte) // of a row; used by floatPanels
+	format *intFormat                      // used by intPanels
+	unpack func(dst []panelGroup, src []byte, s workspace)
+	run    func(worker, task int)
+}
+
+// row returns the bytes of row i of the weights.
+func (j *product) row(i int) []byte {
+	return j.w.Data[i*j.rowBytes : (i+1)*j.rowBytes : (i+1)*j.rowBytes]
 }
 
 var products = sync.Pool{New: func() any {
@@ -120,28 +130,53 @@ var products = sync.Pool{New: func() any {
 // to hide the hand-out, short enough to share evenly and to stay far below 100 µs.
 const chunkBytes = 96 << 10
 
-// plan chooses the loop: directly over the packed weights for one row of activations, else over
+// plan chooses the loops: directly over the packed weights for one row of activations, else over
 // panels of unpacked weights that all rows share. Both give the same bits.
 func (j *product) plan(exact bool) {
-	m := &active.matmul
-	j.chunk = panelRows(j.w.Cols)
-	switch {
-	case Integer(j.w.Type, exact):
-		j.part = intPanels
-		if m.intRows[j.w.Type] != nil && j.a.Rows == 1 {
-			j.part, j.chunk = intDirect, j.directChunk()
-		}
-	default:
-		j.part = floatPanels
-		if m.floatRows[j.w.Type] != nil && j.a.Rows == 1 {
-			j.part, j.chunk = floatDirect, j.directChunk()
-		}
+	if Integer(j.w.Type, exact) {
+		j.planInt()
+	} else {
+		j.planFloat()
 	}
 }
 
-func (j *product) directChunk() int {
-	return max(chunkBytes/j.w.rowBytes(), 8) &^ 7
+func (j *product) planInt() {
+	m, t := &active.matmul, j.w.Type
+	if rows := m.intRows[t]; rows != nil && j.a.Rows == 1 && j.a.words != nil {
+		j.part, j.chunk = rows, j.directChunk()
+		return
+	}
+	j.part, j.format, j.unpack = intPanels, intFormats[t], m.unpack[t]
+	if j.unpack == nil {
+		j.unpack = j.format.unpackGo
+	}
+	j.planPanels(intRowBytes(j.w.Cols))
 }
+
+func (j *product) planFloat() {
+	m, t := &active.matmul, j.w.Type
+	if rows := m.floatRows[t]; rows != nil && j.a.Rows == 1 {
+		j.part, j.chunk = rows, j.directChunk()
+		return
+	}
+	j.part, j.decode = floatPanels, m.decode[t]
+	if j.decode == nil {
+		j.decode = func(dst []float32, src []byte) { mustDecode(t, dst, src) }
+	}
+	j.planPanels(floatRowBytes(j.w.Cols))
+}
+
+// planPanels sets how many rows are unpacked at a time. Where each is used a few times only, as few as
+// make a tile, so that they stay in the first-level cache.
+func (j *product) planPanels(rowBytes int) {
+	j.panel = panelRows(rowBytes)
+	j.chunk = j.panel
+	if j.a.Rows <= 8 {
+		j.panel, j.chunk = 4, j.directChunk()
+	}
+}
+
+func (j *product) directChunk() int { return max(chunkBytes/j.rowBytes, 8) &^ 7 }
 
 func (j *product) task(worker, task int) {
 	lo := task * j.chunk
@@ -166,3 +201,6 @@ func (s workspace) groups(n, groups int) []panelGroup {
 }
 
 func (s workspace) tail() []byte { return s.mem[len(s.mem)-tailBytes:] }
+
+// raw returns the worker's group for the Go loops; it shares its memory with tail.
+func (s workspace) raw() *rawGroup { return (*rawGroup)(unsafe.Pointer(&s.tail()[0])) }

@@ -1020,86 +1020,86 @@ loop:
 	VZEROUPPER
 	RET
 
-// func intRowsQ4_0AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
-// Requires: AVX, AVX2, F16C, FMA3, MMX+
-TEXT ·intRowsQ4_0AVX2(SB), NOSPLIT, $0-64
+// func intRowsQ4_0AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·intRowsQ4_0AVX2(SB), NOSPLIT, $32-72
 	MOVQ    w+0(FP), AX
 	MOVQ    rows+16(FP), CX
-	MOVQ    out+56(FP), DX
-	MOVQ    tails+32(FP), BX
+	MOVQ    out+64(FP), DX
 	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 row:
 	VXORPS Y1, Y1, Y1
-	MOVQ   AX, SI
-	MOVQ   words+40(FP), DI
-	MOVQ   acts+48(FP), R8
-	MOVQ   groups+24(FP), R9
-	MOVQ   BX, R10
-	TESTQ  R9, R9
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+	TESTQ  R8, R8
 	JZ     tail
 
 group:
-	PREFETCHT0     1024(SI)
-	VBROADCASTI128 2(SI), Y2
-	VINSERTI128    $0x01, 74(SI), Y2, Y2
-	VBROADCASTI128 20(SI), Y3
-	VINSERTI128    $0x01, 92(SI), Y3, Y3
-	VBROADCASTI128 38(SI), Y4
-	VINSERTI128    $0x01, 110(SI), Y4, Y4
-	VBROADCASTI128 56(SI), Y5
-	VINSERTI128    $0x01, 128(SI), Y5, Y5
+	PREFETCHT1     8192(BX)
+	PREFETCHT1     8256(BX)
+	PREFETCHT1     8320(BX)
+	VBROADCASTI128 2(BX), Y2
+	VINSERTI128    $0x01, 74(BX), Y2, Y2
+	VBROADCASTI128 20(BX), Y3
+	VINSERTI128    $0x01, 92(BX), Y3, Y3
+	VBROADCASTI128 38(BX), Y4
+	VINSERTI128    $0x01, 110(BX), Y4, Y4
+	VBROADCASTI128 56(BX), Y5
+	VINSERTI128    $0x01, 128(BX), Y5, Y5
 	VPAND          Y0, Y2, Y6
-	VPMADDWD       (DI), Y6, Y6
+	VPMADDWD       (SI), Y6, Y6
 	VPAND          Y0, Y3, Y7
-	VPMADDWD       128(DI), Y7, Y7
+	VPMADDWD       128(SI), Y7, Y7
 	VPAND          Y0, Y4, Y8
-	VPMADDWD       256(DI), Y8, Y8
+	VPMADDWD       256(SI), Y8, Y8
 	VPAND          Y0, Y5, Y9
-	VPMADDWD       384(DI), Y9, Y9
+	VPMADDWD       384(SI), Y9, Y9
 	VPSRLW         $0x08, Y2, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       32(DI), Y10, Y10
+	VPMADDWD       32(SI), Y10, Y10
 	VPADDD         Y10, Y6, Y6
 	VPSRLW         $0x08, Y3, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       160(DI), Y10, Y10
+	VPMADDWD       160(SI), Y10, Y10
 	VPADDD         Y10, Y7, Y7
 	VPSRLW         $0x08, Y4, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       288(DI), Y10, Y10
+	VPMADDWD       288(SI), Y10, Y10
 	VPADDD         Y10, Y8, Y8
 	VPSRLW         $0x08, Y5, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       416(DI), Y10, Y10
+	VPMADDWD       416(SI), Y10, Y10
 	VPADDD         Y10, Y9, Y9
 	VPSRLW         $0x04, Y2, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       64(DI), Y10, Y10
+	VPMADDWD       64(SI), Y10, Y10
 	VPADDD         Y10, Y6, Y6
 	VPSRLW         $0x04, Y3, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       192(DI), Y10, Y10
+	VPMADDWD       192(SI), Y10, Y10
 	VPADDD         Y10, Y7, Y7
 	VPSRLW         $0x04, Y4, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       320(DI), Y10, Y10
+	VPMADDWD       320(SI), Y10, Y10
 	VPADDD         Y10, Y8, Y8
 	VPSRLW         $0x04, Y5, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       448(DI), Y10, Y10
+	VPMADDWD       448(SI), Y10, Y10
 	VPADDD         Y10, Y9, Y9
 	VPSRLW         $0x0c, Y2, Y2
-	VPMADDWD       96(DI), Y2, Y2
+	VPMADDWD       96(SI), Y2, Y2
 	VPADDD         Y2, Y6, Y6
 	VPSRLW         $0x0c, Y3, Y2
-	VPMADDWD       224(DI), Y2, Y2
+	VPMADDWD       224(SI), Y2, Y2
 	VPADDD         Y2, Y7, Y7
 	VPSRLW         $0x0c, Y4, Y2
-	VPMADDWD       352(DI), Y2, Y2
+	VPMADDWD       352(SI), Y2, Y2
 	VPADDD         Y2, Y8, Y8
 	VPSRLW         $0x0c, Y5, Y2
-	VPMADDWD       480(DI), Y2, Y2
+	VPMADDWD       480(SI), Y2, Y2
 	VPADDD         Y2, Y9, Y9
 	VSHUFPS        $0x88, Y7, Y6, Y2
 	VSHUFPS        $0xdd, Y7, Y6, Y6
@@ -1110,49 +1110,148 @@ group:
 	VSHUFPS        $0x88, Y8, Y6, Y2
 	VSHUFPS        $0xdd, Y8, Y6, Y6
 	VPADDD         Y2, Y6, Y6
-	VMOVDQU        576(R8), Y2
+	VMOVDQU        576(DI), Y2
 	VPSLLD         $0x03, Y2, Y2
 	VPSUBD         Y2, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	MOVWQZX        54(SI), R11
-	SHLQ           $0x10, R11
-	MOVWQZX        36(SI), R12
-	ORQ            R12, R11
-	SHLQ           $0x10, R11
-	MOVWQZX        18(SI), R12
-	ORQ            R12, R11
-	SHLQ           $0x10, R11
-	MOVWQZX        (SI), R12
-	ORQ            R12, R11
-	MOVWQZX        126(SI), R12
-	SHLQ           $0x10, R12
-	MOVWQZX        108(SI), R13
-	ORQ            R13, R12
-	SHLQ           $0x10, R12
-	MOVWQZX        90(SI), R13
-	ORQ            R13, R12
-	SHLQ           $0x10, R12
-	MOVWQZX        72(SI), R13
-	ORQ            R13, R12
-	VMOVQ          R11, X2
-	VPINSRQ        $0x01, R12, X2, X2
+	MOVWQZX        54(BX), R9
+	SHLQ           $0x10, R9
+	MOVWQZX        36(BX), R10
+	ORQ            R10, R9
+	SHLQ           $0x10, R9
+	MOVWQZX        18(BX), R10
+	ORQ            R10, R9
+	SHLQ           $0x10, R9
+	MOVWQZX        (BX), R10
+	ORQ            R10, R9
+	MOVWQZX        126(BX), R10
+	SHLQ           $0x10, R10
+	MOVWQZX        108(BX), R11
+	ORQ            R11, R10
+	SHLQ           $0x10, R10
+	MOVWQZX        90(BX), R11
+	ORQ            R11, R10
+	SHLQ           $0x10, R10
+	MOVWQZX        72(BX), R11
+	ORQ            R11, R10
+	VMOVQ          R9, X2
+	VPINSRQ        $0x01, R10, X2, X2
 	VCVTPH2PS      X2, Y2
-	VMULPS         512(R8), Y2, Y2
+	VMULPS         512(DI), Y2, Y2
 	VFMADD231PS    Y2, Y6, Y1
-	ADDQ           $0x00000090, SI
-	ADDQ           $0x00000200, DI
-	ADDQ           $0x000002a0, R8
-	DECQ           R9
+	ADDQ           $0x00000090, BX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x000002a0, DI
+	DECQ           R8
 	JNZ            group
 
 tail:
-	TESTQ R10, R10
-	JZ    end
-	MOVQ  R10, SI
-	ADDQ  $0x00000090, BX
-	XORQ  R10, R10
-	MOVQ  $0x00000001, R9
-	JMP   group
+	MOVQ           mask+32(FP), R8
+	MOVQ           tail+40(FP), R9
+	TESTQ          R8, R8
+	JZ             end
+	TESTQ          R9, R9
+	CMOVQNE        R9, BX
+	VMOVDQU        (R8), Y2
+	VBROADCASTI128 2(BX), Y3
+	VINSERTI128    $0x01, 74(BX), Y3, Y3
+	VBROADCASTI128 20(BX), Y4
+	VINSERTI128    $0x01, 92(BX), Y4, Y4
+	VBROADCASTI128 38(BX), Y5
+	VINSERTI128    $0x01, 110(BX), Y5, Y5
+	VBROADCASTI128 56(BX), Y6
+	VINSERTI128    $0x01, 128(BX), Y6, Y6
+	VPAND          Y0, Y3, Y7
+	VPMADDWD       (SI), Y7, Y7
+	VPAND          Y0, Y4, Y8
+	VPMADDWD       128(SI), Y8, Y8
+	VPAND          Y0, Y5, Y9
+	VPMADDWD       256(SI), Y9, Y9
+	VPAND          Y0, Y6, Y10
+	VPMADDWD       384(SI), Y10, Y10
+	VPSRLW         $0x08, Y3, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       32(SI), Y11, Y11
+	VPADDD         Y11, Y7, Y7
+	VPSRLW         $0x08, Y4, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       160(SI), Y11, Y11
+	VPADDD         Y11, Y8, Y8
+	VPSRLW         $0x08, Y5, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       288(SI), Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x08, Y6, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       416(SI), Y11, Y11
+	VPADDD         Y11, Y10, Y10
+	VPSRLW         $0x04, Y3, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       64(SI), Y11, Y11
+	VPADDD         Y11, Y7, Y7
+	VPSRLW         $0x04, Y4, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       192(SI), Y11, Y11
+	VPADDD         Y11, Y8, Y8
+	VPSRLW         $0x04, Y5, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       320(SI), Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y6, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       448(SI), Y11, Y11
+	VPADDD         Y11, Y10, Y10
+	VPSRLW         $0x0c, Y3, Y3
+	VPMADDWD       96(SI), Y3, Y3
+	VPADDD         Y3, Y7, Y7
+	VPSRLW         $0x0c, Y4, Y3
+	VPMADDWD       224(SI), Y3, Y3
+	VPADDD         Y3, Y8, Y8
+	VPSRLW         $0x0c, Y5, Y3
+	VPMADDWD       352(SI), Y3, Y3
+	VPADDD         Y3, Y9, Y9
+	VPSRLW         $0x0c, Y6, Y3
+	VPMADDWD       480(SI), Y3, Y3
+	VPADDD         Y3, Y10, Y10
+	VSHUFPS        $0x88, Y8, Y7, Y3
+	VSHUFPS        $0xdd, Y8, Y7, Y7
+	VPADDD         Y3, Y7, Y7
+	VSHUFPS        $0x88, Y10, Y9, Y3
+	VSHUFPS        $0xdd, Y10, Y9, Y9
+	VPADDD         Y3, Y9, Y9
+	VSHUFPS        $0x88, Y9, Y7, Y3
+	VSHUFPS        $0xdd, Y9, Y7, Y7
+	VPADDD         Y3, Y7, Y7
+	VMOVDQU        576(DI), Y3
+	VPSLLD         $0x03, Y3, Y3
+	VPSUBD         Y3, Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	MOVWQZX        54(BX), SI
+	SHLQ           $0x10, SI
+	MOVWQZX        36(BX), R8
+	ORQ            R8, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        18(BX), R8
+	ORQ            R8, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        (BX), R8
+	ORQ            R8, SI
+	MOVWQZX        126(BX), R8
+	SHLQ           $0x10, R8
+	MOVWQZX        108(BX), R9
+	ORQ            R9, R8
+	SHLQ           $0x10, R8
+	MOVWQZX        90(BX), R9
+	ORQ            R9, R8
+	SHLQ           $0x10, R8
+	MOVWQZX        72(BX), BX
+	ORQ            BX, R8
+	VMOVQ          SI, X3
+	VPINSRQ        $0x01, R8, X3, X3
+	VCVTPH2PS      X3, Y3
+	VANDPS         Y2, Y3, Y3
+	VMULPS         512(DI), Y3, Y3
+	VFMADD231PS    Y3, Y7, Y1
 
 end:
 	VEXTRACTF128 $0x01, Y1, X2
@@ -1163,8 +1262,8 @@ end:
 	VADDSS       X2, X1, X1
 	VMOVSS       X1, (DX)
 	ADDQ         $0x04, DX
-	MOVQ         rowBytes+8(FP), SI
-	ADDQ         SI, AX
+	MOVQ         rowBytes+8(FP), BX
+	ADDQ         BX, AX
 	DECQ         CX
 	JNZ          row
 	VZEROUPPER
@@ -1182,7 +1281,7 @@ GLOBL matmul_nibble<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ4_0AVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
-TEXT ·unpackQ4_0AVX2(SB), NOSPLIT, $0-24
+TEXT ·unpackQ4_0AVX2(SB), NOSPLIT, $32-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
 	MOVQ    n+16(FP), DX
@@ -1326,86 +1425,86 @@ DATA matmul_zeroQ4_0<>+24(SB)/4, $0x00080008
 DATA matmul_zeroQ4_0<>+28(SB)/4, $0x00080008
 GLOBL matmul_zeroQ4_0<>(SB), RODATA|NOPTR, $32
 
-// func intRowsQ4_1AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
-// Requires: AVX, AVX2, F16C, FMA3, MMX+
-TEXT ·intRowsQ4_1AVX2(SB), NOSPLIT, $0-64
+// func intRowsQ4_1AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·intRowsQ4_1AVX2(SB), NOSPLIT, $32-72
 	MOVQ    w+0(FP), AX
 	MOVQ    rows+16(FP), CX
-	MOVQ    out+56(FP), DX
-	MOVQ    tails+32(FP), BX
+	MOVQ    out+64(FP), DX
 	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 row:
 	VXORPS Y1, Y1, Y1
-	MOVQ   AX, SI
-	MOVQ   words+40(FP), DI
-	MOVQ   acts+48(FP), R8
-	MOVQ   groups+24(FP), R9
-	MOVQ   BX, R10
-	TESTQ  R9, R9
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+	TESTQ  R8, R8
 	JZ     tail
 
 group:
-	PREFETCHT0     1024(SI)
-	VBROADCASTI128 4(SI), Y2
-	VINSERTI128    $0x01, 84(SI), Y2, Y2
-	VBROADCASTI128 24(SI), Y3
-	VINSERTI128    $0x01, 104(SI), Y3, Y3
-	VBROADCASTI128 44(SI), Y4
-	VINSERTI128    $0x01, 124(SI), Y4, Y4
-	VBROADCASTI128 64(SI), Y5
-	VINSERTI128    $0x01, 144(SI), Y5, Y5
+	PREFETCHT1     8192(BX)
+	PREFETCHT1     8256(BX)
+	PREFETCHT1     8320(BX)
+	VBROADCASTI128 4(BX), Y2
+	VINSERTI128    $0x01, 84(BX), Y2, Y2
+	VBROADCASTI128 24(BX), Y3
+	VINSERTI128    $0x01, 104(BX), Y3, Y3
+	VBROADCASTI128 44(BX), Y4
+	VINSERTI128    $0x01, 124(BX), Y4, Y4
+	VBROADCASTI128 64(BX), Y5
+	VINSERTI128    $0x01, 144(BX), Y5, Y5
 	VPAND          Y0, Y2, Y6
-	VPMADDWD       (DI), Y6, Y6
+	VPMADDWD       (SI), Y6, Y6
 	VPAND          Y0, Y3, Y7
-	VPMADDWD       128(DI), Y7, Y7
+	VPMADDWD       128(SI), Y7, Y7
 	VPAND          Y0, Y4, Y8
-	VPMADDWD       256(DI), Y8, Y8
+	VPMADDWD       256(SI), Y8, Y8
 	VPAND          Y0, Y5, Y9
-	VPMADDWD       384(DI), Y9, Y9
+	VPMADDWD       384(SI), Y9, Y9
 	VPSRLW         $0x08, Y2, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       32(DI), Y10, Y10
+	VPMADDWD       32(SI), Y10, Y10
 	VPADDD         Y10, Y6, Y6
 	VPSRLW         $0x08, Y3, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       160(DI), Y10, Y10
+	VPMADDWD       160(SI), Y10, Y10
 	VPADDD         Y10, Y7, Y7
 	VPSRLW         $0x08, Y4, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       288(DI), Y10, Y10
+	VPMADDWD       288(SI), Y10, Y10
 	VPADDD         Y10, Y8, Y8
 	VPSRLW         $0x08, Y5, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       416(DI), Y10, Y10
+	VPMADDWD       416(SI), Y10, Y10
 	VPADDD         Y10, Y9, Y9
 	VPSRLW         $0x04, Y2, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       64(DI), Y10, Y10
+	VPMADDWD       64(SI), Y10, Y10
 	VPADDD         Y10, Y6, Y6
 	VPSRLW         $0x04, Y3, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       192(DI), Y10, Y10
+	VPMADDWD       192(SI), Y10, Y10
 	VPADDD         Y10, Y7, Y7
 	VPSRLW         $0x04, Y4, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       320(DI), Y10, Y10
+	VPMADDWD       320(SI), Y10, Y10
 	VPADDD         Y10, Y8, Y8
 	VPSRLW         $0x04, Y5, Y10
 	VPAND          Y0, Y10, Y10
-	VPMADDWD       448(DI), Y10, Y10
+	VPMADDWD       448(SI), Y10, Y10
 	VPADDD         Y10, Y9, Y9
 	VPSRLW         $0x0c, Y2, Y2
-	VPMADDWD       96(DI), Y2, Y2
+	VPMADDWD       96(SI), Y2, Y2
 	VPADDD         Y2, Y6, Y6
 	VPSRLW         $0x0c, Y3, Y2
-	VPMADDWD       224(DI), Y2, Y2
+	VPMADDWD       224(SI), Y2, Y2
 	VPADDD         Y2, Y7, Y7
 	VPSRLW         $0x0c, Y4, Y2
-	VPMADDWD       352(DI), Y2, Y2
+	VPMADDWD       352(SI), Y2, Y2
 	VPADDD         Y2, Y8, Y8
 	VPSRLW         $0x0c, Y5, Y2
-	VPMADDWD       480(DI), Y2, Y2
+	VPMADDWD       480(SI), Y2, Y2
 	VPADDD         Y2, Y9, Y9
 	VSHUFPS        $0x88, Y7, Y6, Y2
 	VSHUFPS        $0xdd, Y7, Y6, Y6
@@ -1417,36 +1516,124 @@ group:
 	VSHUFPS        $0xdd, Y8, Y6, Y6
 	VPADDD         Y2, Y6, Y6
 	VCVTDQ2PS      Y6, Y6
-	VMOVDQU        (SI), Y2
-	VPBLENDD       $0x02, 16(SI), Y2, Y2
-	VPBLENDD       $0x04, 32(SI), Y2, Y2
-	VPBLENDD       $0x08, 48(SI), Y2, Y2
-	VPBLENDD       $0x10, 64(SI), Y2, Y2
-	VPBLENDD       $0x20, 80(SI), Y2, Y2
-	VPBLENDD       $0x40, 96(SI), Y2, Y2
-	VPBLENDD       $0x80, 112(SI), Y2, Y2
+	VMOVDQU        (BX), Y2
+	VPBLENDD       $0x02, 16(BX), Y2, Y2
+	VPBLENDD       $0x04, 32(BX), Y2, Y2
+	VPBLENDD       $0x08, 48(BX), Y2, Y2
+	VPBLENDD       $0x10, 64(BX), Y2, Y2
+	VPBLENDD       $0x20, 80(BX), Y2, Y2
+	VPBLENDD       $0x40, 96(BX), Y2, Y2
+	VPBLENDD       $0x80, 112(BX), Y2, Y2
 	VPSHUFB        matmul_split<>+0(SB), Y2, Y2
 	VPERMQ         $0xd8, Y2, Y2
 	VCVTPH2PS      X2, Y3
 	VEXTRACTI128   $0x01, Y2, X2
 	VCVTPH2PS      X2, Y2
-	VMULPS         512(R8), Y3, Y3
+	VMULPS         512(DI), Y3, Y3
 	VFMADD231PS    Y3, Y6, Y1
-	VFMADD231PS    544(R8), Y2, Y1
-	ADDQ           $0x000000a0, SI
-	ADDQ           $0x00000200, DI
-	ADDQ           $0x000002a0, R8
-	DECQ           R9
+	VFMADD231PS    544(DI), Y2, Y1
+	ADDQ           $0x000000a0, BX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x000002a0, DI
+	DECQ           R8
 	JNZ            group
 
 tail:
-	TESTQ R10, R10
-	JZ    end
-	MOVQ  R10, SI
-	ADDQ  $0x000000a0, BX
-	XORQ  R10, R10
-	MOVQ  $0x00000001, R9
-	JMP   group
+	MOVQ           mask+32(FP), R8
+	MOVQ           tail+40(FP), R9
+	TESTQ          R8, R8
+	JZ             end
+	TESTQ          R9, R9
+	CMOVQNE        R9, BX
+	VMOVDQU        (R8), Y2
+	VBROADCASTI128 4(BX), Y3
+	VINSERTI128    $0x01, 84(BX), Y3, Y3
+	VBROADCASTI128 24(BX), Y4
+	VINSERTI128    $0x01, 104(BX), Y4, Y4
+	VBROADCASTI128 44(BX), Y5
+	VINSERTI128    $0x01, 124(BX), Y5, Y5
+	VBROADCASTI128 64(BX), Y6
+	VINSERTI128    $0x01, 144(BX), Y6, Y6
+	VPAND          Y0, Y3, Y7
+	VPMADDWD       (SI), Y7, Y7
+	VPAND          Y0, Y4, Y8
+	VPMADDWD       128(SI), Y8, Y8
+	VPAND          Y0, Y5, Y9
+	VPMADDWD       256(SI), Y9, Y9
+	VPAND          Y0, Y6, Y10
+	VPMADDWD       384(SI), Y10, Y10
+	VPSRLW         $0x08, Y3, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       32(SI), Y11, Y11
+	VPADDD         Y11, Y7, Y7
+	VPSRLW         $0x08, Y4, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       160(SI), Y11, Y11
+	VPADDD         Y11, Y8, Y8
+	VPSRLW         $0x08, Y5, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       288(SI), Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x08, Y6, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       416(SI), Y11, Y11
+	VPADDD         Y11, Y10, Y10
+	VPSRLW         $0x04, Y3, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       64(SI), Y11, Y11
+	VPADDD         Y11, Y7, Y7
+	VPSRLW         $0x04, Y4, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       192(SI), Y11, Y11
+	VPADDD         Y11, Y8, Y8
+	VPSRLW         $0x04, Y5, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       320(SI), Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y6, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       448(SI), Y11, Y11
+	VPADDD         Y11, Y10, Y10
+	VPSRLW         $0x0c, Y3, Y3
+	VPMADDWD       96(SI), Y3, Y3
+	VPADDD         Y3, Y7, Y7
+	VPSRLW         $0x0c, Y4, Y3
+	VPMADDWD       224(SI), Y3, Y3
+	VPADDD         Y3, Y8, Y8
+	VPSRLW         $0x0c, Y5, Y3
+	VPMADDWD       352(SI), Y3, Y3
+	VPADDD         Y3, Y9, Y9
+	VPSRLW         $0x0c, Y6, Y3
+	VPMADDWD       480(SI), Y3, Y3
+	VPADDD         Y3, Y10, Y10
+	VSHUFPS        $0x88, Y8, Y7, Y3
+	VSHUFPS        $0xdd, Y8, Y7, Y7
+	VPADDD         Y3, Y7, Y7
+	VSHUFPS        $0x88, Y10, Y9, Y3
+	VSHUFPS        $0xdd, Y10, Y9, Y9
+	VPADDD         Y3, Y9, Y9
+	VSHUFPS        $0x88, Y9, Y7, Y3
+	VSHUFPS        $0xdd, Y9, Y7, Y7
+	VPADDD         Y3, Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMOVDQU        (BX), Y3
+	VPBLENDD       $0x02, 16(BX), Y3, Y3
+	VPBLENDD       $0x04, 32(BX), Y3, Y3
+	VPBLENDD       $0x08, 48(BX), Y3, Y3
+	VPBLENDD       $0x10, 64(BX), Y3, Y3
+	VPBLENDD       $0x20, 80(BX), Y3, Y3
+	VPBLENDD       $0x40, 96(BX), Y3, Y3
+	VPBLENDD       $0x80, 112(BX), Y3, Y3
+	VPSHUFB        matmul_split<>+0(SB), Y3, Y3
+	VPERMQ         $0xd8, Y3, Y3
+	VCVTPH2PS      X3, Y4
+	VEXTRACTI128   $0x01, Y3, X3
+	VCVTPH2PS      X3, Y3
+	VANDPS         Y2, Y4, Y4
+	VANDPS         Y2, Y3, Y3
+	VMULPS         512(DI), Y4, Y4
+	VFMADD231PS    Y4, Y7, Y1
+	VFMADD231PS    544(DI), Y3, Y1
 
 end:
 	VEXTRACTF128 $0x01, Y1, X2
@@ -1457,8 +1644,8 @@ end:
 	VADDSS       X2, X1, X1
 	VMOVSS       X1, (DX)
 	ADDQ         $0x04, DX
-	MOVQ         rowBytes+8(FP), SI
-	ADDQ         SI, AX
+	MOVQ         rowBytes+8(FP), BX
+	ADDQ         BX, AX
 	DECQ         CX
 	JNZ          row
 	VZEROUPPER
@@ -1466,7 +1653,7 @@ end:
 
 // func unpackQ4_1AVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
-TEXT ·unpackQ4_1AVX2(SB), NOSPLIT, $0-24
+TEXT ·unpackQ4_1AVX2(SB), NOSPLIT, $32-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
 	MOVQ    n+16(FP), DX
@@ -1586,93 +1773,95 @@ DATA matmul_sign<>+24(SB)/4, $0x80000000
 DATA matmul_sign<>+28(SB)/4, $0x80000000
 GLOBL matmul_sign<>(SB), RODATA|NOPTR, $32
 
-// func intRowsQ8_0AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
-// Requires: AVX, AVX2, F16C, FMA3, MMX+
-TEXT ·intRowsQ8_0AVX2(SB), NOSPLIT, $0-64
+// func intRowsQ8_0AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·intRowsQ8_0AVX2(SB), NOSPLIT, $32-72
 	MOVQ w+0(FP), AX
 	MOVQ rows+16(FP), CX
-	MOVQ out+56(FP), DX
-	MOVQ tails+32(FP), BX
+	MOVQ out+64(FP), DX
 
 row:
 	VXORPS Y0, Y0, Y0
-	MOVQ   AX, SI
-	MOVQ   words+40(FP), DI
-	MOVQ   acts+48(FP), R8
-	MOVQ   groups+24(FP), R9
-	MOVQ   BX, R10
-	TESTQ  R9, R9
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+	TESTQ  R8, R8
 	JZ     tail
 
 group:
-	PREFETCHT0  1024(SI)
-	VMOVDQU     2(SI), Y1
-	VMOVDQU     138(SI), Y2
+	PREFETCHT1  8192(BX)
+	PREFETCHT1  8256(BX)
+	PREFETCHT1  8320(BX)
+	PREFETCHT1  8384(BX)
+	PREFETCHT1  8448(BX)
+	VMOVDQU     2(BX), Y1
+	VMOVDQU     138(BX), Y2
 	VINSERTI128 $0x01, X2, Y1, Y3
 	VPERM2I128  $0x31, Y2, Y1, Y2
 	VPSLLW      $0x08, Y3, Y1
 	VPSRAW      $0x08, Y1, Y1
-	VPMADDWD    (DI), Y1, Y1
+	VPMADDWD    (SI), Y1, Y1
 	VPSRAW      $0x08, Y3, Y3
-	VPMADDWD    32(DI), Y3, Y3
+	VPMADDWD    32(SI), Y3, Y3
 	VPADDD      Y3, Y1, Y1
 	VPSLLW      $0x08, Y2, Y3
 	VPSRAW      $0x08, Y3, Y3
-	VPMADDWD    64(DI), Y3, Y3
+	VPMADDWD    64(SI), Y3, Y3
 	VPADDD      Y3, Y1, Y1
 	VPSRAW      $0x08, Y2, Y2
-	VPMADDWD    96(DI), Y2, Y2
+	VPMADDWD    96(SI), Y2, Y2
 	VPADDD      Y2, Y1, Y1
-	VMOVDQU     36(SI), Y2
-	VMOVDQU     172(SI), Y3
+	VMOVDQU     36(BX), Y2
+	VMOVDQU     172(BX), Y3
 	VINSERTI128 $0x01, X3, Y2, Y4
 	VPERM2I128  $0x31, Y3, Y2, Y3
 	VPSLLW      $0x08, Y4, Y2
 	VPSRAW      $0x08, Y2, Y2
-	VPMADDWD    128(DI), Y2, Y2
+	VPMADDWD    128(SI), Y2, Y2
 	VPSRAW      $0x08, Y4, Y4
-	VPMADDWD    160(DI), Y4, Y4
+	VPMADDWD    160(SI), Y4, Y4
 	VPADDD      Y4, Y2, Y2
 	VPSLLW      $0x08, Y3, Y4
 	VPSRAW      $0x08, Y4, Y4
-	VPMADDWD    192(DI), Y4, Y4
+	VPMADDWD    192(SI), Y4, Y4
 	VPADDD      Y4, Y2, Y2
 	VPSRAW      $0x08, Y3, Y3
-	VPMADDWD    224(DI), Y3, Y3
+	VPMADDWD    224(SI), Y3, Y3
 	VPADDD      Y3, Y2, Y2
-	VMOVDQU     70(SI), Y3
-	VMOVDQU     206(SI), Y4
+	VMOVDQU     70(BX), Y3
+	VMOVDQU     206(BX), Y4
 	VINSERTI128 $0x01, X4, Y3, Y5
 	VPERM2I128  $0x31, Y4, Y3, Y4
 	VPSLLW      $0x08, Y5, Y3
 	VPSRAW      $0x08, Y3, Y3
-	VPMADDWD    256(DI), Y3, Y3
+	VPMADDWD    256(SI), Y3, Y3
 	VPSRAW      $0x08, Y5, Y5
-	VPMADDWD    288(DI), Y5, Y5
+	VPMADDWD    288(SI), Y5, Y5
 	VPADDD      Y5, Y3, Y3
 	VPSLLW      $0x08, Y4, Y5
 	VPSRAW      $0x08, Y5, Y5
-	VPMADDWD    320(DI), Y5, Y5
+	VPMADDWD    320(SI), Y5, Y5
 	VPADDD      Y5, Y3, Y3
 	VPSRAW      $0x08, Y4, Y4
-	VPMADDWD    352(DI), Y4, Y4
+	VPMADDWD    352(SI), Y4, Y4
 	VPADDD      Y4, Y3, Y3
-	VMOVDQU     104(SI), Y4
-	VMOVDQU     240(SI), Y5
+	VMOVDQU     104(BX), Y4
+	VMOVDQU     240(BX), Y5
 	VINSERTI128 $0x01, X5, Y4, Y6
 	VPERM2I128  $0x31, Y5, Y4, Y5
 	VPSLLW      $0x08, Y6, Y4
 	VPSRAW      $0x08, Y4, Y4
-	VPMADDWD    384(DI), Y4, Y4
+	VPMADDWD    384(SI), Y4, Y4
 	VPSRAW      $0x08, Y6, Y6
-	VPMADDWD    416(DI), Y6, Y6
+	VPMADDWD    416(SI), Y6, Y6
 	VPADDD      Y6, Y4, Y4
 	VPSLLW      $0x08, Y5, Y6
 	VPSRAW      $0x08, Y6, Y6
-	VPMADDWD    448(DI), Y6, Y6
+	VPMADDWD    448(SI), Y6, Y6
 	VPADDD      Y6, Y4, Y4
 	VPSRAW      $0x08, Y5, Y5
-	VPMADDWD    480(DI), Y5, Y5
+	VPMADDWD    480(SI), Y5, Y5
 	VPADDD      Y5, Y4, Y4
 	VSHUFPS     $0x88, Y2, Y1, Y5
 	VSHUFPS     $0xdd, Y2, Y1, Y1
@@ -1684,45 +1873,149 @@ group:
 	VSHUFPS     $0xdd, Y3, Y1, Y1
 	VPADDD      Y2, Y1, Y1
 	VCVTDQ2PS   Y1, Y1
-	MOVWQZX     102(SI), R11
-	SHLQ        $0x10, R11
-	MOVWQZX     68(SI), R12
-	ORQ         R12, R11
-	SHLQ        $0x10, R11
-	MOVWQZX     34(SI), R12
-	ORQ         R12, R11
-	SHLQ        $0x10, R11
-	MOVWQZX     (SI), R12
-	ORQ         R12, R11
-	MOVWQZX     238(SI), R12
-	SHLQ        $0x10, R12
-	MOVWQZX     204(SI), R13
-	ORQ         R13, R12
-	SHLQ        $0x10, R12
-	MOVWQZX     170(SI), R13
-	ORQ         R13, R12
-	SHLQ        $0x10, R12
-	MOVWQZX     136(SI), R13
-	ORQ         R13, R12
-	VMOVQ       R11, X2
-	VPINSRQ     $0x01, R12, X2, X2
+	MOVWQZX     102(BX), R9
+	SHLQ        $0x10, R9
+	MOVWQZX     68(BX), R10
+	ORQ         R10, R9
+	SHLQ        $0x10, R9
+	MOVWQZX     34(BX), R10
+	ORQ         R10, R9
+	SHLQ        $0x10, R9
+	MOVWQZX     (BX), R10
+	ORQ         R10, R9
+	MOVWQZX     238(BX), R10
+	SHLQ        $0x10, R10
+	MOVWQZX     204(BX), R11
+	ORQ         R11, R10
+	SHLQ        $0x10, R10
+	MOVWQZX     170(BX), R11
+	ORQ         R11, R10
+	SHLQ        $0x10, R10
+	MOVWQZX     136(BX), R11
+	ORQ         R11, R10
+	VMOVQ       R9, X2
+	VPINSRQ     $0x01, R10, X2, X2
 	VCVTPH2PS   X2, Y2
-	VMULPS      512(R8), Y2, Y2
+	VMULPS      512(DI), Y2, Y2
 	VFMADD231PS Y2, Y1, Y0
-	ADDQ        $0x00000110, SI
-	ADDQ        $0x00000200, DI
-	ADDQ        $0x000002a0, R8
-	DECQ        R9
+	ADDQ        $0x00000110, BX
+	ADDQ        $0x00000200, SI
+	ADDQ        $0x000002a0, DI
+	DECQ        R8
 	JNZ         group
 
 tail:
-	TESTQ R10, R10
-	JZ    end
-	MOVQ  R10, SI
-	ADDQ  $0x00000110, BX
-	XORQ  R10, R10
-	MOVQ  $0x00000001, R9
-	JMP   group
+	MOVQ        mask+32(FP), R8
+	MOVQ        tail+40(FP), R9
+	TESTQ       R8, R8
+	JZ          end
+	TESTQ       R9, R9
+	CMOVQNE     R9, BX
+	VMOVDQU     (R8), Y1
+	VMOVDQU     2(BX), Y2
+	VMOVDQU     138(BX), Y3
+	VINSERTI128 $0x01, X3, Y2, Y4
+	VPERM2I128  $0x31, Y3, Y2, Y3
+	VPSLLW      $0x08, Y4, Y2
+	VPSRAW      $0x08, Y2, Y2
+	VPMADDWD    (SI), Y2, Y2
+	VPSRAW      $0x08, Y4, Y4
+	VPMADDWD    32(SI), Y4, Y4
+	VPADDD      Y4, Y2, Y2
+	VPSLLW      $0x08, Y3, Y4
+	VPSRAW      $0x08, Y4, Y4
+	VPMADDWD    64(SI), Y4, Y4
+	VPADDD      Y4, Y2, Y2
+	VPSRAW      $0x08, Y3, Y3
+	VPMADDWD    96(SI), Y3, Y3
+	VPADDD      Y3, Y2, Y2
+	VMOVDQU     36(BX), Y3
+	VMOVDQU     172(BX), Y4
+	VINSERTI128 $0x01, X4, Y3, Y5
+	VPERM2I128  $0x31, Y4, Y3, Y4
+	VPSLLW      $0x08, Y5, Y3
+	VPSRAW      $0x08, Y3, Y3
+	VPMADDWD    128(SI), Y3, Y3
+	VPSRAW      $0x08, Y5, Y5
+	VPMADDWD    160(SI), Y5, Y5
+	VPADDD      Y5, Y3, Y3
+	VPSLLW      $0x08, Y4, Y5
+	VPSRAW      $0x08, Y5, Y5
+	VPMADDWD    192(SI), Y5, Y5
+	VPADDD      Y5, Y3, Y3
+	VPSRAW      $0x08, Y4, Y4
+	VPMADDWD    224(SI), Y4, Y4
+	VPADDD      Y4, Y3, Y3
+	VMOVDQU     70(BX), Y4
+	VMOVDQU     206(BX), Y5
+	VINSERTI128 $0x01, X5, Y4, Y6
+	VPERM2I128  $0x31, Y5, Y4, Y5
+	VPSLLW      $0x08, Y6, Y4
+	VPSRAW      $0x08, Y4, Y4
+	VPMADDWD    256(SI), Y4, Y4
+	VPSRAW      $0x08, Y6, Y6
+	VPMADDWD    288(SI), Y6, Y6
+	VPADDD      Y6, Y4, Y4
+	VPSLLW      $0x08, Y5, Y6
+	VPSRAW      $0x08, Y6, Y6
+	VPMADDWD    320(SI), Y6, Y6
+	VPADDD      Y6, Y4, Y4
+	VPSRAW      $0x08, Y5, Y5
+	VPMADDWD    352(SI), Y5, Y5
+	VPADDD      Y5, Y4, Y4
+	VMOVDQU     104(BX), Y5
+	VMOVDQU     240(BX), Y6
+	VINSERTI128 $0x01, X6, Y5, Y7
+	VPERM2I128  $0x31, Y6, Y5, Y6
+	VPSLLW      $0x08, Y7, Y5
+	VPSRAW      $0x08, Y5, Y5
+	VPMADDWD    384(SI), Y5, Y5
+	VPSRAW      $0x08, Y7, Y7
+	VPMADDWD    416(SI), Y7, Y7
+	VPADDD      Y7, Y5, Y5
+	VPSLLW      $0x08, Y6, Y7
+	VPSRAW      $0x08, Y7, Y7
+	VPMADDWD    448(SI), Y7, Y7
+	VPADDD      Y7, Y5, Y5
+	VPSRAW      $0x08, Y6, Y6
+	VPMADDWD    480(SI), Y6, Y6
+	VPADDD      Y6, Y5, Y5
+	VSHUFPS     $0x88, Y3, Y2, Y6
+	VSHUFPS     $0xdd, Y3, Y2, Y2
+	VPADDD      Y6, Y2, Y2
+	VSHUFPS     $0x88, Y5, Y4, Y3
+	VSHUFPS     $0xdd, Y5, Y4, Y4
+	VPADDD      Y3, Y4, Y4
+	VSHUFPS     $0x88, Y4, Y2, Y3
+	VSHUFPS     $0xdd, Y4, Y2, Y2
+	VPADDD      Y3, Y2, Y2
+	VCVTDQ2PS   Y2, Y2
+	MOVWQZX     102(BX), SI
+	SHLQ        $0x10, SI
+	MOVWQZX     68(BX), R8
+	ORQ         R8, SI
+	SHLQ        $0x10, SI
+	MOVWQZX     34(BX), R8
+	ORQ         R8, SI
+	SHLQ        $0x10, SI
+	MOVWQZX     (BX), R8
+	ORQ         R8, SI
+	MOVWQZX     238(BX), R8
+	SHLQ        $0x10, R8
+	MOVWQZX     204(BX), R9
+	ORQ         R9, R8
+	SHLQ        $0x10, R8
+	MOVWQZX     170(BX), R9
+	ORQ         R9, R8
+	SHLQ        $0x10, R8
+	MOVWQZX     136(BX), BX
+	ORQ         BX, R8
+	VMOVQ       SI, X3
+	VPINSRQ     $0x01, R8, X3, X3
+	VCVTPH2PS   X3, Y3
+	VANDPS      Y1, Y3, Y3
+	VMULPS      512(DI), Y3, Y3
+	VFMADD231PS Y3, Y2, Y0
 
 end:
 	VEXTRACTF128 $0x01, Y0, X1
@@ -1733,8 +2026,8 @@ end:
 	VADDSS       X1, X0, X0
 	VMOVSS       X0, (DX)
 	ADDQ         $0x04, DX
-	MOVQ         rowBytes+8(FP), SI
-	ADDQ         SI, AX
+	MOVQ         rowBytes+8(FP), BX
+	ADDQ         BX, AX
 	DECQ         CX
 	JNZ          row
 	VZEROUPPER
@@ -1742,7 +2035,7 @@ end:
 
 // func unpackQ8_0AVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
-TEXT ·unpackQ8_0AVX2(SB), NOSPLIT, $0-24
+TEXT ·unpackQ8_0AVX2(SB), NOSPLIT, $32-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
@@ -1867,24 +2160,26 @@ group:
 	VZEROUPPER
 	RET
 
-// func intRowsQ4KAVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
+// func intRowsQ4KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
-TEXT ·intRowsQ4KAVX2(SB), NOSPLIT, $0-64
+TEXT ·intRowsQ4KAVX2(SB), NOSPLIT, $32-72
 	MOVQ    w+0(FP), AX
 	MOVQ    rows+16(FP), CX
-	MOVQ    out+56(FP), DX
+	MOVQ    out+64(FP), DX
 	VMOVDQU matmul_nibble<>+0(SB), Y0
 	VMOVDQU matmul_nibble16<>+0(SB), Y1
 
 row:
 	VXORPS Y2, Y2, Y2
 	MOVQ   AX, BX
-	MOVQ   words+40(FP), SI
-	MOVQ   acts+48(FP), DI
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
 	MOVQ   groups+24(FP), R8
 
 group:
-	PREFETCHT0   1024(BX)
+	PREFETCHT1   8192(BX)
+	PREFETCHT1   8256(BX)
+	PREFETCHT1   8320(BX)
 	VMOVDQU      16(BX), Y3
 	VMOVDQU      80(BX), Y4
 	VINSERTI128  $0x01, X4, Y3, Y5
@@ -1969,25 +2264,25 @@ group:
 	ORL          R11, R14
 	ANDL         $0x3f3f3f3f, R9
 	ANDL         $0x3f3f3f3f, R10
-	VPBROADCASTD (BX), X4
-	VCVTPH2PS    X4, Y4
+	VCVTPH2PS    (BX), X4
+	VMOVUPS      X4, 16(SP)
 	SHLQ         $0x20, R13
 	ORQ          R9, R13
-	VMOVQ        R13, X5
-	VPMOVZXBD    X5, Y5
-	VCVTDQ2PS    Y5, Y5
+	MOVQ         R13, (SP)
+	VPMOVZXBD    (SP), Y4
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 16(SP), Y5
+	VMULPS       Y5, Y4, Y4
 	SHLQ         $0x20, R14
 	ORQ          R10, R14
-	VMOVQ        R14, X6
-	VPMOVZXBD    X6, Y6
-	VCVTDQ2PS    Y6, Y6
-	VMOVSLDUP    Y4, Y7
-	VMULPS       Y7, Y5, Y5
-	VMOVSHDUP    Y4, Y4
-	VMULPS       Y4, Y6, Y6
-	VMULPS       512(DI), Y5, Y5
-	VFMADD231PS  Y5, Y3, Y2
-	VFNMADD231PS 544(DI), Y6, Y2
+	MOVQ         R14, 8(SP)
+	VPMOVZXBD    8(SP), Y5
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS 20(SP), Y6
+	VMULPS       Y6, Y5, Y5
+	VMULPS       512(DI), Y4, Y4
+	VFMADD231PS  Y4, Y3, Y2
+	VFNMADD231PS 544(DI), Y5, Y2
 	ADDQ         $0x00000090, BX
 	ADDQ         $0x00000200, SI
 	ADDQ         $0x000002a0, DI
@@ -2030,7 +2325,7 @@ GLOBL matmul_twist<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ4KAVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
-TEXT ·unpackQ4KAVX2(SB), NOSPLIT, $0-24
+TEXT ·unpackQ4KAVX2(SB), NOSPLIT, $32-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
 	MOVQ    n+16(FP), DX
@@ -2138,24 +2433,24 @@ group:
 	ORL          DI, R10
 	ANDL         $0x3f3f3f3f, BX
 	ANDL         $0x3f3f3f3f, SI
-	VPBROADCASTD (CX), X1
-	VCVTPH2PS    X1, Y1
+	VCVTPH2PS    (CX), X1
+	VMOVUPS      X1, 16(SP)
 	SHLQ         $0x20, R9
 	ORQ          BX, R9
-	VMOVQ        R9, X2
-	VPMOVZXBD    X2, Y2
-	VCVTDQ2PS    Y2, Y2
+	MOVQ         R9, (SP)
+	VPMOVZXBD    (SP), Y1
+	VCVTDQ2PS    Y1, Y1
+	VBROADCASTSS 16(SP), Y2
+	VMULPS       Y2, Y1, Y1
 	SHLQ         $0x20, R10
 	ORQ          SI, R10
-	VMOVQ        R10, X3
-	VPMOVZXBD    X3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMOVSLDUP    Y1, Y4
-	VMULPS       Y4, Y2, Y2
-	VMOVSHDUP    Y1, Y1
-	VMULPS       Y1, Y3, Y3
-	VMOVUPS      Y2, 512(AX)
-	VMOVUPS      Y3, 576(AX)
+	MOVQ         R10, 8(SP)
+	VPMOVZXBD    8(SP), Y2
+	VCVTDQ2PS    Y2, Y2
+	VBROADCASTSS 20(SP), Y3
+	VMULPS       Y3, Y2, Y2
+	VMOVUPS      Y1, 512(AX)
+	VMOVUPS      Y2, 576(AX)
 	ADDQ         $0x00000280, AX
 	ADDQ         $0x00000090, CX
 	DECQ         DX
@@ -2163,12 +2458,12 @@ group:
 	VZEROUPPER
 	RET
 
-// func intRowsQ6KAVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
+// func intRowsQ6KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
-TEXT ·intRowsQ6KAVX2(SB), NOSPLIT, $0-64
+TEXT ·intRowsQ6KAVX2(SB), NOSPLIT, $32-72
 	MOVQ    w+0(FP), AX
 	MOVQ    rows+16(FP), CX
-	MOVQ    out+56(FP), DX
+	MOVQ    out+64(FP), DX
 	VMOVDQU matmul_bytes0f<>+0(SB), Y0
 	VMOVDQU matmul_bytes30<>+0(SB), Y1
 	VMOVDQU matmul_bytes00ff<>+0(SB), Y2
@@ -2176,12 +2471,15 @@ TEXT ·intRowsQ6KAVX2(SB), NOSPLIT, $0-64
 row:
 	VXORPS Y3, Y3, Y3
 	MOVQ   AX, BX
-	MOVQ   words+40(FP), SI
-	MOVQ   acts+48(FP), DI
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
 	MOVQ   groups+24(FP), R8
 
 group:
-	PREFETCHT0   1024(BX)
+	PREFETCHT1   8192(BX)
+	PREFETCHT1   8256(BX)
+	PREFETCHT1   8320(BX)
+	PREFETCHT1   8384(BX)
 	VMOVDQU      (BX), Y4
 	VMOVDQU      64(BX), Y5
 	VINSERTI128  $0x01, X5, Y4, Y6
@@ -2288,8 +2586,9 @@ group:
 	VPADDD       Y4, Y6, Y6
 	VPERM2I128   $0x20, Y6, Y11, Y4
 	VPERM2I128   $0x31, Y6, Y11, Y5
-	VPBROADCASTW 208(BX), X6
-	VCVTPH2PS    X6, Y6
+	VCVTPH2PS    202(BX), X6
+	VMOVUPS      X6, (SP)
+	VBROADCASTSS 12(SP), Y6
 	VPMOVSXBD    192(BX), Y7
 	VCVTDQ2PS    Y7, Y7
 	VMULPS       Y6, Y7, Y7
@@ -2384,7 +2683,7 @@ GLOBL matmul_spread1<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ6KAVX2(dst *byte, src *byte, n int)
 // Requires: AVX, AVX2, F16C
-TEXT ·unpackQ6KAVX2(SB), NOSPLIT, $0-24
+TEXT ·unpackQ6KAVX2(SB), NOSPLIT, $32-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
 	MOVQ    n+16(FP), DX
@@ -2519,8 +2818,9 @@ group:
 	VMOVDQU      Y5, 448(AX)
 	VPUNPCKHQDQ  Y4, Y3, Y3
 	VMOVDQU      Y3, 480(AX)
-	VPBROADCASTW 208(CX), X3
-	VCVTPH2PS    X3, Y3
+	VCVTPH2PS    202(CX), X3
+	VMOVUPS      X3, (SP)
+	VBROADCASTSS 12(SP), Y3
 	VPMOVSXBD    192(CX), Y4
 	VCVTDQ2PS    Y4, Y4
 	VMULPS       Y3, Y4, Y4

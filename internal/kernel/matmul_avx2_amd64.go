@@ -10,10 +10,10 @@ var avx2Matmul = matmulOps{
 	quantize:  quantizeRowAVX2,
 	floatTile: floatTileAVX2,
 	intTile:   intTileAVX2,
-	widen: map[quant.Type]func(dst []float32, src []byte){
+	decode: map[quant.Type]func(dst []float32, src []byte){
 		quant.F32:  copyF32,
-		quant.F16:  widenAVX2(quant.F16, decodeRowF16AVX2),
-		quant.BF16: widenAVX2(quant.BF16, decodeRowBF16AVX2),
+		quant.F16:  decodeAVX2(quant.F16, decodeRowF16AVX2),
+		quant.BF16: decodeAVX2(quant.BF16, decodeRowBF16AVX2),
 	},
 	floatRows: map[quant.Type]func(j *product, s workspace, lo, hi int){
 		quant.F32:  floatRowsAVX2(floatRowsF32AVX2),
@@ -47,8 +47,8 @@ func quantizeRowAVX2(groups []actGroup, words []int16, x []float32) {
 	quantizeAVX2(bytePtr(&groups[0]), w, &x[0], len(groups))
 }
 
-// widenAVX2 decodes whole eighths by f, the rest as the reference does.
-func widenAVX2(t quant.Type, f func(dst *float32, src *byte, k8 int)) func(dst []float32, src []byte) {
+// decodeAVX2 decodes whole eighths by f, the rest as the reference does.
+func decodeAVX2(t quant.Type, f func(dst *float32, src *byte, k8 int)) func(dst []float32, src []byte) {
 	size := t.BlockBytes()
 	return func(dst []float32, src []byte) {
 		n := len(dst) &^ 7
@@ -80,13 +80,13 @@ func floatRowsAVX2(f func(rows **byte, next *byte, x *float32, k8 int, tails *fl
 		var out [floatRowsAtOnce]float32
 		for i := lo; i < hi; i += len(rows) {
 			for k := range rows {
-				row := j.w.row(min(i+k, hi-1))
+				row := j.row(min(i+k, hi-1))
 				rows[k] = &row[0]
 				if tails != nil {
 					floatTail(j.w.Type, unsafe.Slice(tails, 8*len(rows))[8*k:8*k+8], row, n, j.w.Cols)
 				}
 			}
-			next := j.w.row(min(i+len(rows), hi-1))
+			next := j.row(min(i+len(rows), hi-1))
 			f(&rows[0], &next[0], &j.a.F32[0], n/8, tails, &out[0])
 			copy(j.out[i:hi], out[:])
 		}
@@ -113,27 +113,38 @@ func floatTileAVX2(t *floatTile) {
 	}
 }
 
-// intRowsAVX2 takes any number of rows; a last group that is not whole is read from a padded copy.
-func intRowsAVX2(f func(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)) func(*product, workspace, int, int) {
+type intRowsFunc func(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+
+// intRowsAVX2 takes any number of rows. A row whose last group is not whole lets f read a little of
+// the next one; for the last rows in memory, that part is copied.
+func intRowsAVX2(f intRowsFunc) func(*product, workspace, int, int) {
 	return func(j *product, s workspace, lo, hi int) {
-		t, size := j.w.Type, j.w.rowBytes()
-		whole := j.w.Cols / groupValues
+		size, whole := j.rowBytes, j.w.Cols/groupValues
 		words, acts := bytePtr(&j.a.words[0]), bytePtr(&j.a.groups[0])
 		if j.w.Cols%groupValues == 0 {
-			f(&j.w.Data[lo*size], size, hi-lo, whole, nil, words, acts, &j.out[lo])
+			f(&j.w.Data[lo*size], size, hi-lo, whole, nil, nil, words, acts, &j.out[lo])
 			return
 		}
-		group := t.RowBytes(groupValues)
-		tails := s.tail()
-		for i := lo; i < hi; {
-			n := min(hi-i, len(tails)/group)
-			for k := range n {
-				padTail(tails[k*group:(k+1)*group], j.w.row(i + k)[whole*group:])
-			}
-			f(&j.w.Data[i*size], size, n, whole, &tails[0], words, acts, &j.out[i])
-			i += n
+		mask, group := tailMask(j.w.Cols), j.w.Type.RowBytes(groupValues)
+		safe := (len(j.w.Data)-(whole+1)*group+size)/size - lo // rows from lo that nothing needs to be copied of
+		if safe = min(safe, hi-lo); safe > 0 {
+			f(&j.w.Data[lo*size], size, safe, whole, &mask[0], nil, words, acts, &j.out[lo])
+			lo += safe
+		}
+		for ; lo < hi; lo++ {
+			row, tail := j.row(lo), s.tail()[:group]
+			padTail(tail, row[whole*group:])
+			f(&row[0], size, 1, whole, &mask[0], &tail[0], words, acts, &j.out[lo])
 		}
 	}
+}
+
+// tailMask returns ones for the blocks of 32 that a row's last group has.
+func tailMask(cols int) (mask [8]uint32) {
+	for i := range cols % groupValues / 32 {
+		mask[i] = 1<<32 - 1
+	}
+	return mask
 }
 
 func padTail(dst, src []byte) {

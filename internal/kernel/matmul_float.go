@@ -10,8 +10,8 @@ import (
 type matmulOps struct {
 	// quantize rounds a padded row to groups, and to words if there are any.
 	quantize func(groups []actGroup, words []int16, x []float32)
-	// widen decodes a row of float weights to f32, all its values.
-	widen map[quant.Type]func(dst []float32, src []byte)
+	// decode decodes a row of float weights to f32; types without an entry are left to quant.
+	decode map[quant.Type]func(dst []float32, src []byte)
 	// floatTile computes a tile of outputs. The panel behind w has 4 rows, of which nw are meant.
 	floatTile func(t *floatTile)
 	// floatRows computes outputs from one row of activations and weights as they are stored.
@@ -35,40 +35,30 @@ type floatTile struct {
 	k                           int
 }
 
-// floatPanels decodes rows lo to hi to f32, once, and multiplies them with every row of activations.
+// floatPanels decodes rows lo to hi to f32, a few at a time, and multiplies them with every row of
+// activations.
 func floatPanels(j *product, s workspace, lo, hi int) {
-	n, stride := j.w.Cols, (j.w.Cols+7)&^7
-	panel := s.floats(panelRows(n), stride)
-	for i := lo; i < hi; i++ {
-		row := panel[(i-lo)*stride : (i-lo+1)*stride]
-		decodeWeights(j.w.Type, row[:n], j.w.row(i))
-		clear(row[n:])
-	}
+	stride := (j.w.Cols + 7) &^ 7
+	panel := s.floats(j.panel, stride)
 	t := floatTile{xStride: j.a.Stride, wStride: stride, outStride: j.outStride, k: stride}
-	for r := 0; r < j.a.Rows; r += t.nx {
-		t.nx = min(3, j.a.Rows-r)
-		t.x = j.a.F32[r*j.a.Stride:]
-		for i := lo; i < hi; i += t.nw {
-			t.nw = min(4, hi-i)
-			t.w = panel[(i-lo)*stride:]
-			t.out = j.out[r*j.outStride+i:]
-			active.matmul.floatTile(&t)
+	for ; lo < hi; lo += j.panel {
+		rows := min(j.panel, hi-lo)
+		for i := range rows {
+			row := panel[i*stride : (i+1)*stride]
+			j.decode(row[:j.w.Cols], j.row(lo+i))
+			clear(row[j.w.Cols:])
+		}
+		for r := 0; r < j.a.Rows; r += t.nx {
+			t.nx = min(3, j.a.Rows-r)
+			t.x = j.a.F32[r*j.a.Stride:]
+			for i := 0; i < rows; i += t.nw {
+				t.nw = min(4, rows-i)
+				t.w = panel[i*stride:]
+				t.out = j.out[r*j.outStride+lo+i:]
+				active.matmul.floatTile(&t)
+			}
 		}
 	}
-}
-
-// floatDirect multiplies weights as they are stored with the one row of activations.
-func floatDirect(j *product, s workspace, lo, hi int) {
-	active.matmul.floatRows[j.w.Type](j, s, lo, hi)
-}
-
-// decodeWeights decodes a row of any decodable type.
-func decodeWeights(t quant.Type, dst []float32, src []byte) {
-	if f := active.matmul.widen[t]; f != nil {
-		f(dst, src)
-		return
-	}
-	mustDecode(t, dst, src)
 }
 
 // mustDecode decodes the first values of src that fill dst; sizes and type were checked before.

@@ -1,7 +1,5 @@
 package kernel
 
-import "github.com/spillway/spillway/internal/quant"
-
 // panelGroup is 256 weights of a row, unpacked: integers in the order of lanePlaces, and scale and
 // offset of each run. Runs are of 16 or of 32 values; those of 32 fill the first 8 entries.
 type panelGroup struct {
@@ -13,6 +11,7 @@ type panelGroup struct {
 // intFormat is a block format of the integer path.
 type intFormat struct {
 	run    int  // values that share a scale: 16 or 32
+	bytes  int  // of 256 values
 	offset bool // runs have a minimum
 	// group unpacks up to 256 values in natural order; runs that src lacks stay zero.
 	group func(g *rawGroup, src []byte)
@@ -25,12 +24,12 @@ type rawGroup struct {
 }
 
 // unpackGo unpacks a row into whole groups; what the row lacks becomes runs of zeros.
-func (f *intFormat) unpackGo(t quant.Type, dst []panelGroup, src []byte) {
-	per := groupValues / t.BlockValues() * t.BlockBytes()
+func (f *intFormat) unpackGo(dst []panelGroup, src []byte, s workspace) {
+	raw := s.raw()
 	for i := range dst {
-		var raw rawGroup
-		n := min(per, len(src))
-		f.group(&raw, src[:n])
+		*raw = rawGroup{}
+		n := min(f.bytes, len(src))
+		f.group(raw, src[:n])
 		src = src[n:]
 		for k, q := range raw.q {
 			dst[i].q[lanePlaces[k]] = q
@@ -50,37 +49,27 @@ type intTile struct {
 	outStride int
 }
 
-// intPanels unpacks rows lo to hi, once, and multiplies them with every row of activations.
+// intPanels unpacks rows lo to hi, a few at a time, and multiplies them with every row of activations.
 func intPanels(j *product, s workspace, lo, hi int) {
 	n := j.a.Stride / groupValues
-	panel := s.groups(panelRows(j.w.Cols), n)
-	t := intTile{format: intFormats[j.w.Type], n: n, outStride: j.outStride}
-	for i := lo; i < hi; i++ {
-		t.format.unpackRow(j.w.Type, panel[(i-lo)*n:(i-lo+1)*n], j.w.row(i), s)
-	}
-	for r := 0; r < j.a.Rows; r += t.nx {
-		t.nx = min(2, j.a.Rows-r)
-		t.x = j.a.groups[r*n:]
-		for i := lo; i < hi; i += t.nw {
-			t.nw = min(4, hi-i)
-			t.w = panel[(i-lo)*n:]
-			t.out = j.out[r*j.outStride+i:]
-			active.matmul.intTile(&t)
+	panel := s.groups(j.panel, n)
+	t := intTile{format: j.format, n: n, outStride: j.outStride}
+	for ; lo < hi; lo += j.panel {
+		rows := min(j.panel, hi-lo)
+		for i := range rows {
+			j.unpack(panel[i*n:(i+1)*n], j.row(lo+i), s)
+		}
+		for r := 0; r < j.a.Rows; r += t.nx {
+			t.nx = min(2, j.a.Rows-r)
+			t.x = j.a.groups[r*n:]
+			for i := 0; i < rows; i += t.nw {
+				t.nw = min(4, rows-i)
+				t.w = panel[i*n:]
+				t.out = j.out[r*j.outStride+lo+i:]
+				active.matmul.intTile(&t)
+			}
 		}
 	}
-}
-
-// intDirect multiplies weights as they are stored with the one row of activations.
-func intDirect(j *product, s workspace, lo, hi int) {
-	active.matmul.intRows[j.w.Type](j, s, lo, hi)
-}
-
-func (f *intFormat) unpackRow(t quant.Type, dst []panelGroup, src []byte, s workspace) {
-	if native := active.matmul.unpack[t]; native != nil {
-		native(dst, src, s)
-		return
-	}
-	f.unpackGo(t, dst, src)
 }
 
 func intTileGo(t *intTile) {

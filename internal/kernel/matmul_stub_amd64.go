@@ -56,10 +56,11 @@ func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, ou
 func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)
 
 // intRowsQ4_0AVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
-// tails is nil, or holds one more group for each row; only formats of blocks of 32 look at it.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
 //
 //go:noescape
-func intRowsQ4_0AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
+func intRowsQ4_0AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 
 // unpackQ4_0AVX2 unpacks n ≥ 1 groups to panel groups.
 //
@@ -67,10 +68,11 @@ func intRowsQ4_0AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, w
 func unpackQ4_0AVX2(dst *byte, src *byte, n int)
 
 // intRowsQ4_1AVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
-// tails is nil, or holds one more group for each row; only formats of blocks of 32 look at it.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
 //
 //go:noescape
-func intRowsQ4_1AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
+func intRowsQ4_1AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 
 // unpackQ4_1AVX2 unpacks n ≥ 1 groups to panel groups.
 //
@@ -78,10 +80,11 @@ func intRowsQ4_1AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, w
 func unpackQ4_1AVX2(dst *byte, src *byte, n int)
 
 // intRowsQ8_0AVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
-// tails is nil, or holds one more group for each row; only formats of blocks of 32 look at it.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
 //
 //go:noescape
-func intRowsQ8_0AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
+func intRowsQ8_0AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 
 // unpackQ8_0AVX2 unpacks n ≥ 1 groups to panel groups.
 //
@@ -89,10 +92,11 @@ func intRowsQ8_0AVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, w
 func unpackQ8_0AVX2(dst *byte, src *byte, n int)
 
 // intRowsQ4KAVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
-// tails is nil, or holds one more group for each row; only formats of blocks of 32 look at it.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
 //
 //go:noescape
-func intRowsQ4KAVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
+func intRowsQ4KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 
 // unpackQ4KAVX2 unpacks n ≥ 1 groups to panel groups.
 //
@@ -100,10 +104,11 @@ func intRowsQ4KAVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, wo
 func unpackQ4KAVX2(dst *byte, src *byte, n int)
 
 // intRowsQ6KAVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
-// tails is nil, or holds one more group for each row; only formats of blocks of 32 look at it.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
 //
 //go:noescape
-func intRowsQ6KAVX2(w *byte, rowBytes int, rows int, groups int, tails *byte, words *byte, acts *byte, out *float32)
+func intRowsQ6KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 
 // unpackQ6KAVX2 unpacks n ≥ 1 groups to panel groups.
 //

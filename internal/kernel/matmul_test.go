@@ -95,6 +95,9 @@ func makeActs(rows, cols int, x []float32) *Acts {
 	return &a
 }
 
+// row returns the bytes of row i.
+func (w *Weights) row(i int) []byte { return w.Data[i*w.rowBytes() : (i+1)*w.rowBytes()] }
+
 func runMatMul(threads int, w Weights, a *Acts, exact bool) []float32 {
 	p := NewPool(threads)
 	defer p.Close()
@@ -249,7 +252,7 @@ func referenceMatMul(w Weights, x []float32, exact bool) []float32 {
 		f := intFormats[w.Type]
 		for r := range batch {
 			if Integer(w.Type, exact) {
-				f.unpackGo(w.Type, groups, w.row(i))
+				f.unpackGo(groups, w.row(i), workspace{make([]byte, tailBytes)})
 				out[r*w.Rows+i] = f.dot(groups, a.row(r))
 			} else {
 				out[r*w.Rows+i] = dotFloat(decoded, a.F32[r*a.Stride:][:padded])
@@ -257,4 +260,117 @@ func referenceMatMul(w Weights, x []float32, exact bool) []float32 {
 		}
 	}
 	return out
+}
+
+// Every pattern of the f16 numbers in blocks gives the same bits, NaN, infinite and subnormal ones too.
+func TestMatMulEveryScale(t *testing.T) {
+	rng := rand.New(rand.NewPCG(21, 22))
+	x := make([]float32, 2*groupValues)
+	fillNormal(rng, x)
+	x[3], x[70], x[200] = 0x1p-140, 0x1p-90, 0x1p100
+	for typ, offsets := range halfOffsets {
+		blocks := groupValues / typ.BlockValues()
+		for _, o := range offsets {
+			w := randomWeights(rng, typ, 1<<16/blocks, groupValues, false)
+			for i := range 1 << 16 {
+				w.Data[i*typ.BlockBytes()+o] = byte(i)
+				w.Data[i*typ.BlockBytes()+o+1] = byte(i >> 8)
+			}
+			for batch := 1; batch <= 2; batch++ {
+				restore := Force("go")
+				want := runMatMul(2, w, makeActs(batch, groupValues, x), false)
+				restore()
+				got := runMatMul(2, w, makeActs(batch, groupValues, x), false)
+				diffFloats(t, fmt.Sprint(typ, " ", o), got, want)
+			}
+		}
+	}
+}
+
+// Sums at the limits of int32: all weights and activations at their largest.
+func TestMatMulLargestSums(t *testing.T) {
+	for _, typ := range matmulTypes() {
+		for _, fill := range []byte{0x00, 0xff, 0x80, 0x7f} {
+			for _, sign := range []float32{1, -1} {
+				checkConstant(t, typ, fill, sign*32767)
+			}
+		}
+	}
+}
+
+func checkConstant(t *testing.T, typ quant.Type, fill byte, v float32) {
+	w := randomWeights(rand.New(rand.NewPCG(1, 1)), typ, 3, 512, false)
+	for i := range w.Data {
+		at := i % typ.BlockBytes()
+		if !slices.Contains(halfOffsets[typ], at) && !slices.Contains(halfOffsets[typ], at-1) {
+			w.Data[i] = fill
+		}
+	}
+	x := make([]float32, 2*512)
+	for i := range x {
+		x[i] = v
+	}
+	want := referenceMatMul(w, x, false)
+	for batch := 1; batch <= 2; batch++ {
+		got := runMatMul(1, w, makeActs(batch, 512, x), false)
+		diffFloats(t, fmt.Sprint(typ, fill, v), got, want[:len(got)])
+	}
+}
+
+// A batch's activations, cut to one row, take another loop than a single row's; the bits are the same.
+func TestMatMulLimitedBatch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	x := make([]float32, 5*512)
+	fillNormal(rng, x)
+	for _, typ := range matmulTypes() {
+		w := randomWeights(rng, typ, 9, 512, false)
+		a := makeActs(5, 512, x)
+		one := a.Limit(1)
+		diffFloats(t, typ.String(), runMatMul(2, w, &one, false), runMatMul(2, w, makeActs(1, 512, x), false))
+	}
+}
+
+func TestMatMulAllocatesNothing(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	p := NewPool(2)
+	defer p.Close()
+	for _, typ := range []quant.Type{quant.F16, quant.Q4_K, quant.Q5_0} {
+		w := randomWeights(rng, typ, 64, 256, false)
+		a := makeActs(1, 256, make([]float32, 256))
+		out, scratch := make([]float32, 64), make([]byte, ScratchBytes(2, 256))
+		if n := testing.AllocsPerRun(100, func() { MatMul(p, scratch, w, a, out, 64, false) }); n >= 1 {
+			t.Errorf("%v: %v allocations", typ, n)
+		}
+	}
+}
+
+// What does not fit together is refused before anything is read.
+func TestMatMulRefuses(t *testing.T) {
+	p := NewPool(1)
+	defer p.Close()
+	w := randomWeights(rand.New(rand.NewPCG(1, 2)), quant.Q8_0, 4, 64, false)
+	a := makeActs(2, 64, make([]float32, 128))
+	floats := MakeActs(make([]byte, ActsBytes(2, 64, false)), 2, 64, false)
+	scratch, out := make([]byte, ScratchBytes(1, 64)), make([]float32, 8)
+	short, narrow, odd := w, w, w
+	short.Data = w.Data[:len(w.Data)-1]
+	narrow.Cols = 32
+	odd.Type = quant.IQ2XXS
+	for name, f := range map[string]func(){
+		"short weights":  func() { MatMul(p, scratch, short, a, out, 4, false) },
+		"other columns":  func() { MatMul(p, scratch, narrow, a, out, 4, false) },
+		"no such loop":   func() { MatMul(p, scratch, odd, a, out, 4, false) },
+		"short output":   func() { MatMul(p, scratch, w, a, out[:7], 4, false) },
+		"short scratch":  func() { MatMul(p, scratch[:100], w, a, out, 4, false) },
+		"no 16-bit form": func() { MatMul(p, scratch, w, &floats, out, 4, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("accepted")
+				}
+			}()
+			f()
+		})
+	}
 }

@@ -37,6 +37,7 @@ var chosenForTests = []string{
 // carried is what the chosen modules bring along.
 var carried = []string{
 	"github.com/pmezard/go-difflib",
+	"golang.org/x/tools",
 }
 
 // unsafeRooms are the rooms whose business is memory, machine code, and system calls that take a

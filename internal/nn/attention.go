@@ -73,7 +73,7 @@ func (a *attention) forward(r *run, dst, x []float32) error {
 		l   linear
 		out []float32
 	}{{a.q, q}, {a.k, k}, {a.v, v}} {
-		if err := r.linear(p.l, in, x, p.out); err != nil {
+		if err := r.linear(p.l, in, p.out); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (a *attention) forward(r *run, dst, x []float32) error {
 	a.store(r, k, v)
 	out := r.floats(r.rows * a.qWidth)
 	a.attend(r, q, out)
-	return r.linear(a.o, r.acts(out, a.qWidth, a.o.m), out, dst)
+	return r.linear(a.o, r.acts(out, a.qWidth, a.o.m), dst)
 }
 
 // position norms and rotates the heads of q and k.

@@ -29,6 +29,7 @@ type run struct {
 	batch       *Batch
 	sweep       *pager.Sweep
 	rows        int
+	head        bool        // rows are those that reach the head
 	tables      []ropeTable // by position in m.ropes
 	kernScratch []byte
 	attnScratch []byte
@@ -47,7 +48,11 @@ func (m *Model) Forward(ctx context.Context, env *Env, b *Batch) (out []float32,
 	if r.rows == 0 {
 		return nil, nil
 	}
-	if r.sweep, err = env.Pager.Begin(ctx); err != nil {
+	var skip []layout.Kind
+	if b.HeadRows() == 0 {
+		skip = append(skip, layout.Head)
+	}
+	if r.sweep, err = env.Pager.Begin(ctx, skip...); err != nil {
 		return nil, err
 	}
 	defer r.sweep.End()
@@ -81,6 +86,14 @@ func (r *run) prepare() {
 		r.tables[i] = ropeTable{cos: r.floats(half), sin: r.floats(half)}
 		r.tables[i].fill(rope, r.batch, r.env.Pager.Vector)
 	}
+}
+
+// rowsOf is how many of the rows are a segment's.
+func (r *run) rowsOf(s *Segment) int {
+	if r.head {
+		return len(s.Head)
+	}
+	return s.Rows()
 }
 
 // embed writes the embedding of every row to x.
@@ -151,9 +164,9 @@ func (r *run) finish(x, h []float32) ([]float32, error) {
 	if r.m.head == nil || n == 0 {
 		return h, nil
 	}
-	r.rows = n
+	r.rows, r.head = n, true
 	logits := r.floats(n * vocab)
-	if err := r.linear(linear{m: r.m.head}, r.acts(h, hidden, r.m.head), nil, logits); err != nil {
+	if err := r.linear(linear{m: r.m.head}, r.acts(h, hidden, r.m.head), logits); err != nil {
 		return nil, err
 	}
 	return logits, nil
@@ -173,8 +186,8 @@ func (r *run) acts(x []float32, cols int, ms ...*layout.Matrix) *kernel.Acts {
 }
 
 // linear writes l's product with every row of in to out, rows × l.m.Rows, tile by tile as the
-// weights arrive. x is the input before it was prepared; adapters need it.
-func (r *run) linear(l linear, in *kernel.Acts, x, out []float32) error {
+// weights arrive.
+func (r *run) linear(l linear, in *kernel.Acts, out []float32) error {
 	for tile, err := range r.sweep.Tiles(l.m) {
 		if err != nil {
 			return err
@@ -186,7 +199,7 @@ func (r *run) linear(l linear, in *kernel.Acts, x, out []float32) error {
 		bias := r.env.Pager.Vector(l.bias)
 		r.each(func(row int) { kernel.Add(out[row*l.m.Rows:][:l.m.Rows], bias) })
 	}
-	r.adapt(l, x, out)
+	r.adapt(l.m, in, out)
 	return nil
 }
 

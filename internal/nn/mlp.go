@@ -39,15 +39,15 @@ func (f *gatedMLP) scratch(s *sizes, n int) {
 func (f *gatedMLP) forward(r *run, dst, x []float32) error {
 	in := r.acts(x, f.hidden, f.gate.m, f.up.m)
 	gate, up := r.floats(r.rows*f.width), r.floats(r.rows*f.width)
-	if err := r.linear(f.gate, in, x, gate); err != nil {
+	if err := r.linear(f.gate, in, gate); err != nil {
 		return err
 	}
-	if err := r.linear(f.up, in, x, up); err != nil {
+	if err := r.linear(f.up, in, up); err != nil {
 		return err
 	}
 	r.each(func(row int) {
 		g := gate[row*f.width:][:f.width]
 		kernel.SiLUMul(g, g, up[row*f.width:][:f.width])
 	})
-	return r.linear(f.down, r.acts(gate, f.width, f.down.m), gate, dst)
+	return r.linear(f.down, r.acts(gate, f.width, f.down.m), dst)
 }

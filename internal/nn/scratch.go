@@ -64,6 +64,8 @@ func (m *Model) bodyBytes(c Scratch) int {
 		b.mixer.scratch(s, c.Rows)
 		b.ffn.scratch(s, c.Rows)
 	}
+	s.now = s.peak
+	adapterScratch(s)
 	// Every take from the arena begins at a multiple of 64; that is not linear in the rows.
 	return s.peak + 64*maxTakes
 }

@@ -50,7 +50,7 @@ func (pl *placer) memory(items []item, p *layout.Placement) int64 {
 	return q.PinnedMemory()
 }
 
-// top uses what is left for more rows of one matrix after the other.
+// top uses what is left for up to a step more of one matrix after the other.
 func (pl *placer) top(items []item, limit int64, p *layout.Placement) {
 	left := limit - pl.memory(items, p)
 	for i := range items {
@@ -60,7 +60,7 @@ func (pl *placer) top(items []item, limit int64, p *layout.Placement) {
 		}
 		size := it.matrix().RowBytes()
 		// A mapping of its own, or a page border, can cost two pages.
-		rows := min((left-2*p.Page-2*int64(p.Align))/size, int64(it.matrix().Rows-it.pinned))
+		rows := min((left-2*p.Page-2*int64(p.Align))/size, int64(it.matrix().Rows-it.pinned), int64(it.cut))
 		if rows <= 0 {
 			continue
 		}

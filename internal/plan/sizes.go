@@ -15,17 +15,17 @@ const (
 	minSlot    = 256 << 10
 	maxSlot    = 4 << 20 // larger requests gain nothing on the drives that we measured
 	slotStep   = 64 << 10
-	maxReaders = 10
+	maxReaders = 14
 	// fullSlots are more than the readers: tiles are used in order, so that those behind a slow
 	// read wait in their slots.
-	fullSlots = 12
+	fullSlots = 16
 
 	minLookup   = 16 << 10
 	readerStack = 40 << 10 // a thread that blocks in a read: kernel stack, its own, the goroutine's
 
 	maxRing   = 48 << 20 // reaches the drive's speed
-	ringShare = 24       // a ring takes at most this part of what the least leaves
-	rowShare  = 40       // so does the scratch of a longer prefill chunk
+	ringShare = 28       // a ring takes at most this part of what the least leaves
+	rowShare  = 64       // so does the scratch of a longer prefill chunk
 
 	firstRows    = 16      // of the chunk at the least budget,
 	firstScratch = 4 << 20 // or fewer if they need more than this

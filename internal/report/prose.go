@@ -39,14 +39,18 @@ func (r *Report) speedLine() string {
 	return line + "\n"
 }
 
+// sharedGroup is how far beyond twice our resident size a group's count may be until it is clear that
+// it counts other processes too.
+const sharedGroup = 32 << 20
+
 func (r *Report) memoryLine() string {
 	m := r.Memory
 	peak, what := m.LedgerPeak, "leased"
-	switch group := m.CgroupPeak; {
-	case group != nil && (m.Budget == 0 || *group <= m.Budget):
-		peak, what = *group, "peak by the kernel's count"
-	case m.RSSPeak > 0: // a group above the cap counts others too
+	if m.RSSPeak > 0 {
 		peak, what = m.RSSPeak, "peak"
+	}
+	if group := m.CgroupPeak; group != nil && *group <= 2*m.RSSPeak+sharedGroup {
+		peak, what = *group, "peak by the kernel's count"
 	}
 	line := fmt.Sprintf("memory: %s %s", Bytes(peak), what)
 	if m.Budget > 0 {

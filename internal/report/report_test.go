@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,7 +40,7 @@ func TestProse(t *testing.T) {
 	r := Report{
 		IDs: make([]int, 128), FinishReason: "length",
 		Model:    Model{WeightBytes: 98_362_432},
-		Memory:   Memory{Budget: 64 << 20, RSSPeak: 5, CgroupPeak: &peak, Least: 42 << 20},
+		Memory:   Memory{Budget: 64 << 20, RSSPeak: 55 << 20, CgroupPeak: &peak, Least: 42 << 20},
 		Speed:    Speed{LoadSeconds: 0.05, PrefillTokens: 34, PrefillSeconds: 0.4, DecodeTokens: 127, DecodeSeconds: 3.2},
 		IO:       IO{ReadBytes: 5 << 30, HitBytes: 3 << 30, DriveBytesPerSecond: 1.42e9},
 		Roofline: Roofline{Limit: "drive", Fraction: 0.91, DriveFraction: 0.95, PolicyFraction: 0.96},
@@ -53,6 +54,10 @@ roofline: 91 % of what the drive allows (drive 95 % busy, policy 96 %)
 `
 	if d := cmp.Diff(want, r.Prose()); d != "" {
 		t.Error(d)
+	}
+	peak = 5 << 30 // of a group with others in it
+	if got := r.Prose(); !strings.Contains(got, "memory: 55 MiB peak, cap 64 MiB") {
+		t.Error(got)
 	}
 	const short = `1 token (prompt: 1 token in 1.5 s, 0.67 tokens/s; loading: 2m5s)
 memory: 5 B peak

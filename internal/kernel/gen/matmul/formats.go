@@ -23,8 +23,9 @@ type format struct {
 	words func(w Register, masks []VecVirtual, direct bool, yield yield)
 	// masks returns the constants that words needs in registers.
 	masks func(direct bool) []VecVirtual
-	// scales returns the scales and minima of the runs, in order.
-	scales func(w Register) (scale, minimum []VecVirtual)
+	// scales returns the scales and minima of the runs, in order. It may use 32 bytes of stack: what
+	// is stored and loaded again comes widened or broadcast without an operation of the vector units.
+	scales func(w Register, stack Mem) (scale, minimum []VecVirtual)
 }
 
 // yield takes one unpacked vector, see format.words.
@@ -209,8 +210,8 @@ func byteQ6K(low, high VecVirtual, b int, masks []VecVirtual) VecVirtual {
 }
 
 // halfScales reads the f16 scale at the start of each of 8 blocks.
-func halfScales(size int) func(Register) (scale, minimum []VecVirtual) {
-	return func(w Register) ([]VecVirtual, []VecVirtual) {
+func halfScales(size int) func(Register, Mem) (scale, minimum []VecVirtual) {
+	return func(w Register, _ Mem) ([]VecVirtual, []VecVirtual) {
 		x, y := XMM(), YMM()
 		var quads [2]GPVirtual
 		for q := range quads {
@@ -232,7 +233,7 @@ func halfScales(size int) func(Register) (scale, minimum []VecVirtual) {
 
 // scalesQ4_1 reads the f16 pairs at the start of 8 blocks. Each blend reads so far before its block
 // that the pair falls into its lane.
-func scalesQ4_1(w Register) (scale, minimum []VecVirtual) {
+func scalesQ4_1(w Register, _ Mem) (scale, minimum []VecVirtual) {
 	y, d, m := YMM(), YMM(), YMM()
 	VMOVDQU(mem(w, 0), y)
 	for b := 1; b < 8; b++ {
@@ -247,7 +248,7 @@ func scalesQ4_1(w Register) (scale, minimum []VecVirtual) {
 }
 
 // scalesQ4K unpacks the 6-bit scales and minima in general registers, which are idle here.
-func scalesQ4K(w Register) (scale, minimum []VecVirtual) {
+func scalesQ4K(w Register, stack Mem) (scale, minimum []VecVirtual) {
 	s, m, top, t := GP32(), GP32(), GP32(), GP32()
 	MOVL(mem(w, 4), s)
 	MOVL(mem(w, 8), m)
@@ -268,30 +269,29 @@ func scalesQ4K(w Register) (scale, minimum []VecVirtual) {
 	ORL(top, mHigh)
 	ANDL(U32(0x3f3f3f3f), s)
 	ANDL(U32(0x3f3f3f3f), m)
-	d := YMM()
-	VPBROADCASTD(mem(w, 0), d.AsX())
-	VCVTPH2PS(d.AsX(), d)
-	widen := func(low, high GPVirtual) VecVirtual {
+	halves := XMM()
+	VCVTPH2PS(mem(w, 0), halves) // d, dmin, two that are no numbers
+	VMOVUPS(halves, stack.Offset(16))
+	widen := func(low, high GPVirtual, k int) VecVirtual {
 		SHLQ(U8(32), high.As64())
 		ORQ(low.As64(), high.As64())
-		y := YMM()
-		VMOVQ(high.As64(), y.AsX())
-		VPMOVZXBD(y.AsX(), y)
+		MOVQ(high.As64(), stack.Offset(8*k))
+		y, d := YMM(), YMM()
+		VPMOVZXBD(stack.Offset(8*k), y)
 		VCVTDQ2PS(y, y)
+		VBROADCASTSS(stack.Offset(16+4*k), d)
+		VMULPS(d, y, y)
 		return y
 	}
-	ys, ym, dup := widen(s, sHigh), widen(m, mHigh), YMM()
-	VMOVSLDUP(d, dup)
-	VMULPS(dup, ys, ys)
-	VMOVSHDUP(d, d)
-	VMULPS(d, ym, ym)
-	return []VecVirtual{ys}, []VecVirtual{ym}
+	scale = []VecVirtual{widen(s, sHigh, 0)}
+	return scale, []VecVirtual{widen(m, mHigh, 1)}
 }
 
-func scalesQ6K(w Register) (scale, minimum []VecVirtual) {
-	d := YMM()
-	VPBROADCASTW(mem(w, 208), d.AsX())
-	VCVTPH2PS(d.AsX(), d)
+func scalesQ6K(w Register, stack Mem) (scale, minimum []VecVirtual) {
+	halves, d := XMM(), YMM()
+	VCVTPH2PS(mem(w, 202), halves) // three that are no numbers, d
+	VMOVUPS(halves, stack)
+	VBROADCASTSS(stack.Offset(12), d)
 	for half := range 2 {
 		y := YMM()
 		VPMOVSXBD(mem(w, 192+8*half), y)

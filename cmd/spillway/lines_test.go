@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLines(t *testing.T) {
+	for text, want := range map[string][]string{
+		"a\nb\n":                        {"a", "b"},
+		"a\\\nb\nc":                     {"a\nb", "c"},
+		"a\\":                           {"a"},
+		"\"\"\"\na\n\n\"b\"\n\"\"\"\nc": {"a\n\n\"b\"", "c"},
+		"\"\"\"a\"\"\"\n":               {"a"},
+		"\"\"\"a\nb":                    {"a\nb"},
+		"":                              nil,
+		"\r\n":                          {""},
+	} {
+		l := newLineReader(strings.NewReader(text), func(bool) {})
+		var got []string
+		for {
+			s, err := l.next(nil)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, s)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%q: %s", text, d)
+		}
+	}
+	l := newLineReader(strings.NewReader(strings.Repeat("x", maxLine+1)), func(bool) {})
+	if _, err := l.next(nil); err == nil || !strings.Contains(err.Error(), "longer than") {
+		t.Errorf("a long line: %v", err)
+	}
+}
+
+// An interrupt drops what was typed; a second one in a row ends the conversation.
+func TestLinesInterrupt(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	signals := make(chan os.Signal)
+	asked := make(chan bool)
+	l := newLineReader(r, func(more bool) { asked <- more })
+	type input struct {
+		text string
+		err  error
+	}
+	got := make(chan input)
+	next := func() {
+		text, err := l.next(signals)
+		got <- input{text, err}
+	}
+	go next()
+	<-asked
+	io.WriteString(w, "a\\\n")
+	if more := <-asked; !more {
+		t.Error("the second line of an input is asked for like a first one")
+	}
+	signals <- os.Interrupt
+	if more := <-asked; more {
+		t.Error("an interrupt does not drop what was typed")
+	}
+	io.WriteString(w, "b\n")
+	if in := <-got; in.text != "b" || in.err != nil {
+		t.Errorf("input %q, %v, want b", in.text, in.err)
+	}
+	go next()
+	<-asked
+	signals <- os.Interrupt
+	<-asked
+	signals <- os.Interrupt
+	if in := <-got; !errors.Is(in.err, errInterrupted) {
+		t.Errorf("after two interrupts: %q, %v", in.text, in.err)
+	}
+}
