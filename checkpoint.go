@@ -66,6 +66,9 @@ func (rt *Runtime) load(ctx context.Context, embedded bool, open func() (*checkp
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	if embedded {
+		c.defaults.storyteller()
+	}
 	if c.tok, c.tokErr = tokenizer.Load(cat, c.alloc); c.tokErr == nil {
 		c.defaults.end(c.tok)
 	}
@@ -97,6 +100,9 @@ func (c *Checkpoint) Catalog() *checkpoint.Catalog { return c.cat }
 
 // Layout is the model as plain data.
 func (c *Checkpoint) Layout() *layout.Model { return c.model.Layout }
+
+// Embedded reports whether the model is the one inside the binary.
+func (c *Checkpoint) Embedded() bool { return c.embedded }
 
 // Embedding reports whether the model gives vectors instead of text.
 func (c *Checkpoint) Embedding() bool { return c.model.Pooling() != nn.PoolNone }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spillway/spillway/internal/checkpoint"
 	"github.com/spillway/spillway/internal/sample"
+	"github.com/spillway/spillway/internal/storyteller"
 	"github.com/spillway/spillway/internal/tokenizer"
 )
 
@@ -93,6 +94,15 @@ func (d *Defaults) fromMeta(m checkpoint.Meta) {
 		return float32(v)
 	}
 	d.Sampling = Sampling{Temperature: number("temp"), TopP: number("top_p"), MinP: number("min_p"), TopK: int(number("top_k"))}
+}
+
+// storyteller is what the embedded model's makers suggest.
+func (d *Defaults) storyteller() {
+	d.Sampling = Sampling{Temperature: storyteller.Temperature, TopP: storyteller.TopP}
+	d.MaxTokens = storyteller.MaxTokens
+	for _, id := range storyteller.Ends {
+		d.End[id] = true
+	}
 }
 
 // end adds the tokenizer's own ends.

@@ -200,11 +200,11 @@ func collect(s *engine.Stream, w *writer, a *Answer, begin time.Time) error {
 	for {
 		e := s.Next()
 		if first.IsZero() {
-			first = time.Now()
+			first = e.At
 			a.Prefill = first.Sub(begin)
 		}
 		if e.Done {
-			a.Decode, a.cached = time.Since(first), e.Cached
+			a.Decode, a.cached = e.At.Sub(first), e.Cached
 			return w.finish(e, stopped, a)
 		}
 		if stopped {

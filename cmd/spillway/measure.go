@@ -53,6 +53,9 @@ func measure(o *opened, p *plan.Plan, exact bool) (speeds plan.Machine, err erro
 }
 
 func largestFile(c *spillway.Checkpoint) vfs.File {
+	if c.Embedded() {
+		return speeds, nil
+	}
 	files := c.Catalog().Files
 	i := 0
 	for k := range files {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/spillway/spillway/internal/kv"
 	"github.com/spillway/spillway/internal/nn"
@@ -103,6 +104,8 @@ type Event struct {
 	Err    error  // with Failed and Cancelled
 	// Cached is the number of positions in the cache at the end.
 	Cached int
+	// At is when the engine made the event; for reports only.
+	At time.Time
 }
 
 // Stream delivers the events of one request in order. It never blocks the engine.
@@ -118,6 +121,7 @@ func newStream(cancel context.CancelFunc) *Stream {
 }
 
 func (s *Stream) push(e Event) {
+	e.At = time.Now()
 	s.mu.Lock()
 	s.queue = append(s.queue, e)
 	s.mu.Unlock()

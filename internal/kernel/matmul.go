@@ -27,36 +27,34 @@ func Supported(t quant.Type) bool {
 // Integer reports whether products with weights of type t read the 16-bit form of activations.
 func Integer(t quant.Type, exact bool) bool { return !exact && !t.IsFloat() }
 
+// Unpacked weights lie in panels: up to 16 rows of up to 2048 columns, which the second-level cache
+// holds, while a tile's rows fit the first-level one. Wider matrices are taken in blocks of columns;
+// the running sums of every output are kept from block to block, so that the split changes no bit.
 const (
-	panelTarget = 512 << 10 // bytes of unpacked weights that a worker keeps, in its second-level cache
-	panelMax    = 16        // and the most rows of them
-	tailBytes   = 16 << 10  // a worker's copies of the rows' ends
+	panelRows = 16
+	panelCols = 2048
+	blockRows = 256      // rows of activations whose running sums are kept
+	tailBytes = 16 << 10 // a worker's copies of the rows' ends
 )
 
-// panelRows returns how many unpacked rows of rowBytes each a worker works on at a time: 4 to 16. The
-// more they are, the less often the activations pass through the caches.
-func panelRows(rowBytes int) int { return min(max(panelTarget/rowBytes, 4), panelMax) &^ 3 }
+type sums [8]float32
 
-// floatRowBytes and intRowBytes are the bytes of an unpacked row.
-func floatRowBytes(cols int) int { return 4 * PaddedCols(cols) }
-
-func intRowBytes(cols int) int {
-	return PaddedCols(cols) / groupValues * int(unsafe.Sizeof(panelGroup{}))
-}
-
+// workerScratch returns the bytes that a worker needs: panel, running sums, tail.
 func workerScratch(cols int) int {
-	float, integer := floatRowBytes(cols), intRowBytes(cols)
-	return max(panelRows(float)*float, panelRows(integer)*integer) + tailBytes
+	n := panelBytes(cols) + tailBytes
+	if cols > panelCols {
+		return n + panelRows*blockRows*int(unsafe.Sizeof(sums{}))
+	}
+	return n + panelRows*tileRows*int(unsafe.Sizeof(sums{}))
 }
+
+// panelBytes returns the bytes of a panel. Integer ones are smaller than those of f32.
+func panelBytes(cols int) int { return panelRows * 4 * min(PaddedCols(cols), panelCols) }
 
 // ScratchBytes returns the bytes that MatMul's scratch must have for a pool of that many threads and
 // weights of up to maxCols columns.
 func ScratchBytes(threads, maxCols int) int {
-	most := 0
-	for cols := groupValues; cols < maxCols+groupValues; cols += groupValues {
-		most = max(most, workerScratch(cols)) // not monotonic in cols
-	}
-	return threads*most + actAlign
+	return threads*workerScratch(maxCols) + actAlign
 }
 
 // MatMul writes out[r*outStride+i] = row i of w · row r of a, for all rows of both. out may start at
@@ -75,7 +73,7 @@ func MatMul(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStrid
 	j.scratch, j.perWorker = scratch, workerScratch(w.Cols)
 	j.plan(exact)
 	p.Run((w.Rows+j.chunk-1)/j.chunk, j.run)
-	j.w, j.a, j.out, j.scratch, j.decode = Weights{}, nil, nil, nil, nil
+	j.w, j.a, j.out, j.scratch = Weights{}, nil, nil, nil
 	products.Put(j)
 }
 
@@ -106,13 +104,17 @@ type product struct {
 	scratch   []byte
 	perWorker int
 
-	chunk  int // rows of weights a task
-	panel  int // and of those that are unpacked at a time
-	part   func(j *product, s workspace, lo, hi int)
-	decode func(dst []float32, src []byte) // of a row; used by floatPanels
-	format *intFormat                      // used by intPanels
+	chunk int // rows of weights a task
+	panel int // and of those that are unpacked at a time
+	block int // rows of activations that meet a panel
+	part  func(j *product, s workspace, lo, hi int)
+	run   func(worker, task int)
+
+	// For products over panels: the format, or nil for floats, and this instruction set's loop that
+	// fills a panel row, or nil if there is none.
+	format *intFormat
 	unpack func(dst []panelGroup, src []byte, s workspace)
-	run    func(worker, task int)
+	decode func(dst []float32, src []byte)
 }
 
 // row returns the bytes of row i of the weights.
@@ -146,11 +148,8 @@ func (j *product) planInt() {
 		j.part, j.chunk = rows, j.directChunk()
 		return
 	}
-	j.part, j.format, j.unpack = intPanels, intFormats[t], m.unpack[t]
-	if j.unpack == nil {
-		j.unpack = j.format.unpackGo
-	}
-	j.planPanels(intRowBytes(j.w.Cols))
+	j.part, j.format, j.unpack = overPanels, intFormats[t], m.unpack[t]
+	j.planPanels()
 }
 
 func (j *product) planFloat() {
@@ -159,18 +158,17 @@ func (j *product) planFloat() {
 		j.part, j.chunk = rows, j.directChunk()
 		return
 	}
-	j.part, j.decode = floatPanels, m.decode[t]
-	if j.decode == nil {
-		j.decode = func(dst []float32, src []byte) { mustDecode(t, dst, src) }
-	}
-	j.planPanels(floatRowBytes(j.w.Cols))
+	j.part, j.format, j.decode = overPanels, nil, m.decode[t]
+	j.planPanels()
 }
 
 // planPanels sets how many rows are unpacked at a time. Where each is used a few times only, as few as
 // make a tile, so that they stay in the first-level cache.
-func (j *product) planPanels(rowBytes int) {
-	j.panel = panelRows(rowBytes)
-	j.chunk = j.panel
+func (j *product) planPanels() {
+	j.panel, j.chunk, j.block = panelRows, panelRows, j.a.Rows
+	if j.w.Cols > panelCols {
+		j.block = blockRows
+	}
 	if j.a.Rows <= 8 {
 		j.panel, j.chunk = 4, j.directChunk()
 	}
@@ -186,18 +184,24 @@ func (j *product) task(worker, task int) {
 	j.part(j, s, lo, min(lo+j.chunk, j.w.Rows))
 }
 
-// workspace is one worker's part of the scratch, 64-byte aligned: panel rows, then tails.
+// workspace is one worker's part of the scratch, 64-byte aligned: panel, running sums, tail.
 type workspace struct{ mem []byte }
 
-// floats returns n panel rows of stride values each.
-func (s workspace) floats(n, stride int) []float32 {
-	return unsafe.Slice((*float32)(unsafe.Pointer(&s.mem[:n*stride*4][0])), n*stride)
+// floats returns a panel of n values.
+func (s workspace) floats(n int) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(&s.mem[:n*4][0])), n)
 }
 
-// groups returns n panel rows of the given number of groups each.
-func (s workspace) groups(n, groups int) []panelGroup {
-	size := n * groups * int(unsafe.Sizeof(panelGroup{}))
-	return unsafe.Slice((*panelGroup)(unsafe.Pointer(&s.mem[:size][0])), n*groups)
+// groups returns a panel of n groups.
+func (s workspace) groups(n int) []panelGroup {
+	size := n * int(unsafe.Sizeof(panelGroup{}))
+	return unsafe.Slice((*panelGroup)(unsafe.Pointer(&s.mem[:size][0])), n)
+}
+
+// sums returns the running sums behind a panel of a matrix of cols columns.
+func (s workspace) sums(cols int) []sums {
+	b := s.mem[panelBytes(cols) : len(s.mem)-tailBytes]
+	return unsafe.Slice((*sums)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(sums{})))
 }
 
 func (s workspace) tail() []byte { return s.mem[len(s.mem)-tailBytes:] }

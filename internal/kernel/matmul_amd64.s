@@ -777,38 +777,56 @@ loop:
 	VZEROUPPER
 	RET
 
-// func floatTile1AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)
+// func floatTile1AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, FMA3
-TEXT ·floatTile1AVX2(SB), NOSPLIT, $0-56
-	MOVQ   w+16(FP), AX
-	MOVQ   wStride+24(FP), CX
-	LEAQ   (CX)(CX*2), DX
-	ADDQ   AX, DX
-	MOVQ   x+0(FP), BX
-	MOVQ   xStride+8(FP), SI
-	MOVQ   k8+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+TEXT ·floatTile1AVX2(SB), NOSPLIT, $0-72
+	MOVQ    w+16(FP), AX
+	MOVQ    wStride+24(FP), CX
+	LEAQ    (CX)(CX*2), DX
+	ADDQ    AX, DX
+	MOVQ    x+0(FP), BX
+	MOVQ    xStride+8(FP), SI
+	MOVQ    k8+32(FP), SI
+	MOVQ    sums+40(FP), DI
+	MOVQ    mode+48(FP), R8
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	TESTQ   $0x00000001, R8
+	JZ      loop
+	VMOVUPS (DI), Y0
+	VMOVUPS 32(DI), Y1
+	VMOVUPS 64(DI), Y2
+	VMOVUPS 96(DI), Y3
 
 loop:
-	VMOVUPS      (BX), Y4
-	VMOVUPS      (AX), Y5
-	VFMADD231PS  Y5, Y4, Y0
-	VMOVUPS      (AX)(CX*1), Y5
-	VFMADD231PS  Y5, Y4, Y1
-	VMOVUPS      (AX)(CX*2), Y5
-	VFMADD231PS  Y5, Y4, Y2
-	VMOVUPS      (DX), Y5
-	VFMADD231PS  Y5, Y4, Y3
-	ADDQ         $0x20, AX
-	ADDQ         $0x20, DX
-	ADDQ         $0x20, BX
-	DECQ         SI
-	JNZ          loop
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
+	VMOVUPS     (BX), Y4
+	VMOVUPS     (AX), Y5
+	VFMADD231PS Y5, Y4, Y0
+	VMOVUPS     (AX)(CX*1), Y5
+	VFMADD231PS Y5, Y4, Y1
+	VMOVUPS     (AX)(CX*2), Y5
+	VFMADD231PS Y5, Y4, Y2
+	VMOVUPS     (DX), Y5
+	VFMADD231PS Y5, Y4, Y3
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, DX
+	ADDQ        $0x20, BX
+	DECQ        SI
+	JNZ         loop
+	TESTQ       $0x00000002, R8
+	JZ          totals
+	VMOVUPS     Y0, (DI)
+	VMOVUPS     Y1, 32(DI)
+	VMOVUPS     Y2, 64(DI)
+	VMOVUPS     Y3, 96(DI)
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -830,47 +848,73 @@ loop:
 	VZEROUPPER
 	RET
 
-// func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)
+// func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, FMA3
-TEXT ·floatTile2AVX2(SB), NOSPLIT, $0-56
-	MOVQ   w+16(FP), AX
-	MOVQ   wStride+24(FP), CX
-	LEAQ   (CX)(CX*2), DX
-	ADDQ   AX, DX
-	MOVQ   x+0(FP), BX
-	MOVQ   xStride+8(FP), SI
-	MOVQ   k8+32(FP), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
+TEXT ·floatTile2AVX2(SB), NOSPLIT, $0-72
+	MOVQ    w+16(FP), AX
+	MOVQ    wStride+24(FP), CX
+	LEAQ    (CX)(CX*2), DX
+	ADDQ    AX, DX
+	MOVQ    x+0(FP), BX
+	MOVQ    xStride+8(FP), SI
+	MOVQ    k8+32(FP), DI
+	MOVQ    sums+40(FP), R8
+	MOVQ    mode+48(FP), R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	TESTQ   $0x00000001, R9
+	JZ      loop
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	VMOVUPS 64(R8), Y2
+	VMOVUPS 96(R8), Y3
+	VMOVUPS 128(R8), Y4
+	VMOVUPS 160(R8), Y5
+	VMOVUPS 192(R8), Y6
+	VMOVUPS 224(R8), Y7
 
 loop:
-	VMOVUPS      (BX), Y8
-	VMOVUPS      (BX)(SI*1), Y9
-	VMOVUPS      (AX), Y10
-	VFMADD231PS  Y10, Y8, Y0
-	VFMADD231PS  Y10, Y9, Y4
-	VMOVUPS      (AX)(CX*1), Y10
-	VFMADD231PS  Y10, Y8, Y1
-	VFMADD231PS  Y10, Y9, Y5
-	VMOVUPS      (AX)(CX*2), Y10
-	VFMADD231PS  Y10, Y8, Y2
-	VFMADD231PS  Y10, Y9, Y6
-	VMOVUPS      (DX), Y10
-	VFMADD231PS  Y10, Y8, Y3
-	VFMADD231PS  Y10, Y9, Y7
-	ADDQ         $0x20, AX
-	ADDQ         $0x20, DX
-	ADDQ         $0x20, BX
-	DECQ         DI
-	JNZ          loop
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
+	VMOVUPS     (BX), Y8
+	VMOVUPS     (BX)(SI*1), Y9
+	VMOVUPS     (AX), Y10
+	VFMADD231PS Y10, Y8, Y0
+	VFMADD231PS Y10, Y9, Y4
+	VMOVUPS     (AX)(CX*1), Y10
+	VFMADD231PS Y10, Y8, Y1
+	VFMADD231PS Y10, Y9, Y5
+	VMOVUPS     (AX)(CX*2), Y10
+	VFMADD231PS Y10, Y8, Y2
+	VFMADD231PS Y10, Y9, Y6
+	VMOVUPS     (DX), Y10
+	VFMADD231PS Y10, Y8, Y3
+	VFMADD231PS Y10, Y9, Y7
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, DX
+	ADDQ        $0x20, BX
+	DECQ        DI
+	JNZ         loop
+	TESTQ       $0x00000002, R9
+	JZ          totals
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     Y1, 32(R8)
+	VMOVUPS     Y2, 64(R8)
+	VMOVUPS     Y3, 96(R8)
+	VMOVUPS     Y4, 128(R8)
+	VMOVUPS     Y5, 160(R8)
+	VMOVUPS     Y6, 192(R8)
+	VMOVUPS     Y7, 224(R8)
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
 	VEXTRACTF128 $0x01, Y0, X8
 	VADDPS       X8, X0, X0
 	VEXTRACTF128 $0x01, Y1, X8
@@ -911,56 +955,90 @@ loop:
 	VZEROUPPER
 	RET
 
-// func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)
+// func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, FMA3
-TEXT ·floatTile3AVX2(SB), NOSPLIT, $0-56
-	MOVQ   w+16(FP), AX
-	MOVQ   wStride+24(FP), CX
-	LEAQ   (CX)(CX*2), DX
-	ADDQ   AX, DX
-	MOVQ   x+0(FP), BX
-	MOVQ   xStride+8(FP), SI
-	MOVQ   k8+32(FP), DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
+TEXT ·floatTile3AVX2(SB), NOSPLIT, $0-72
+	MOVQ    w+16(FP), AX
+	MOVQ    wStride+24(FP), CX
+	LEAQ    (CX)(CX*2), DX
+	ADDQ    AX, DX
+	MOVQ    x+0(FP), BX
+	MOVQ    xStride+8(FP), SI
+	MOVQ    k8+32(FP), DI
+	MOVQ    sums+40(FP), R8
+	MOVQ    mode+48(FP), R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	VXORPS  Y10, Y10, Y10
+	VXORPS  Y11, Y11, Y11
+	TESTQ   $0x00000001, R9
+	JZ      loop
+	VMOVUPS (R8), Y0
+	VMOVUPS 32(R8), Y1
+	VMOVUPS 64(R8), Y2
+	VMOVUPS 96(R8), Y3
+	VMOVUPS 128(R8), Y4
+	VMOVUPS 160(R8), Y5
+	VMOVUPS 192(R8), Y6
+	VMOVUPS 224(R8), Y7
+	VMOVUPS 256(R8), Y8
+	VMOVUPS 288(R8), Y9
+	VMOVUPS 320(R8), Y10
+	VMOVUPS 352(R8), Y11
 
 loop:
-	VMOVUPS      (BX), Y12
-	VMOVUPS      (BX)(SI*1), Y13
-	VMOVUPS      (BX)(SI*2), Y14
-	VMOVUPS      (AX), Y15
-	VFMADD231PS  Y15, Y12, Y0
-	VFMADD231PS  Y15, Y13, Y4
-	VFMADD231PS  Y15, Y14, Y8
-	VMOVUPS      (AX)(CX*1), Y15
-	VFMADD231PS  Y15, Y12, Y1
-	VFMADD231PS  Y15, Y13, Y5
-	VFMADD231PS  Y15, Y14, Y9
-	VMOVUPS      (AX)(CX*2), Y15
-	VFMADD231PS  Y15, Y12, Y2
-	VFMADD231PS  Y15, Y13, Y6
-	VFMADD231PS  Y15, Y14, Y10
-	VMOVUPS      (DX), Y15
-	VFMADD231PS  Y15, Y12, Y3
-	VFMADD231PS  Y15, Y13, Y7
-	VFMADD231PS  Y15, Y14, Y11
-	ADDQ         $0x20, AX
-	ADDQ         $0x20, DX
-	ADDQ         $0x20, BX
-	DECQ         DI
-	JNZ          loop
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
+	VMOVUPS     (BX), Y12
+	VMOVUPS     (BX)(SI*1), Y13
+	VMOVUPS     (BX)(SI*2), Y14
+	VMOVUPS     (AX), Y15
+	VFMADD231PS Y15, Y12, Y0
+	VFMADD231PS Y15, Y13, Y4
+	VFMADD231PS Y15, Y14, Y8
+	VMOVUPS     (AX)(CX*1), Y15
+	VFMADD231PS Y15, Y12, Y1
+	VFMADD231PS Y15, Y13, Y5
+	VFMADD231PS Y15, Y14, Y9
+	VMOVUPS     (AX)(CX*2), Y15
+	VFMADD231PS Y15, Y12, Y2
+	VFMADD231PS Y15, Y13, Y6
+	VFMADD231PS Y15, Y14, Y10
+	VMOVUPS     (DX), Y15
+	VFMADD231PS Y15, Y12, Y3
+	VFMADD231PS Y15, Y13, Y7
+	VFMADD231PS Y15, Y14, Y11
+	ADDQ        $0x20, AX
+	ADDQ        $0x20, DX
+	ADDQ        $0x20, BX
+	DECQ        DI
+	JNZ         loop
+	TESTQ       $0x00000002, R9
+	JZ          totals
+	VMOVUPS     Y0, (R8)
+	VMOVUPS     Y1, 32(R8)
+	VMOVUPS     Y2, 64(R8)
+	VMOVUPS     Y3, 96(R8)
+	VMOVUPS     Y4, 128(R8)
+	VMOVUPS     Y5, 160(R8)
+	VMOVUPS     Y6, 192(R8)
+	VMOVUPS     Y7, 224(R8)
+	VMOVUPS     Y8, 256(R8)
+	VMOVUPS     Y9, 288(R8)
+	VMOVUPS     Y10, 320(R8)
+	VMOVUPS     Y11, 352(R8)
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
 	VEXTRACTF128 $0x01, Y0, X12
 	VADDPS       X12, X0, X0
 	VEXTRACTF128 $0x01, Y1, X12
@@ -2846,9 +2924,9 @@ DATA matmul_zeroQ6K<>+24(SB)/4, $0x00200020
 DATA matmul_zeroQ6K<>+28(SB)/4, $0x00200020
 GLOBL matmul_zeroQ6K<>(SB), RODATA|NOPTR, $32
 
-// func intTile32x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+// func intTile32x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·intTile32x1AVX2(SB), NOSPLIT, $128-56
+TEXT ·intTile32x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), DX
@@ -2856,185 +2934,195 @@ TEXT ·intTile32x1AVX2(SB), NOSPLIT, $128-56
 	MOVQ    n+32(FP), SI
 	LEAQ    (BX)(BX*2), DX
 	ADDQ    CX, DX
+	MOVQ    sums+40(FP), DI
+	MOVQ    mode+48(FP), R8
+	TESTQ   $0x00000001, R8
+	JNZ     group
 	VXORPS  Y0, Y0, Y0
-	VMOVUPS Y0, (SP)
-	VMOVUPS Y0, 32(SP)
-	VMOVUPS Y0, 64(SP)
-	VMOVUPS Y0, 96(SP)
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS Y0, 96(DI)
 
 group:
-	VMOVDQU      (AX), Y0
-	VPMADDWD     (CX), Y0, Y1
-	VPMADDWD     (CX)(BX*1), Y0, Y2
-	VPMADDWD     (CX)(BX*2), Y0, Y3
-	VPMADDWD     (DX), Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPMADDWD     32(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     32(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     32(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     32(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      64(AX), Y4
-	VPMADDWD     64(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     64(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     64(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     64(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      96(AX), Y4
-	VPMADDWD     96(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     96(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     96(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     96(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      128(AX), Y4
-	VPMADDWD     128(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     128(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     128(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     128(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      160(AX), Y4
-	VPMADDWD     160(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     160(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     160(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     160(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      192(AX), Y4
-	VPMADDWD     192(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     192(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     192(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     192(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      224(AX), Y4
-	VPMADDWD     224(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     224(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     224(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     224(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      256(AX), Y4
-	VPMADDWD     256(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     256(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     256(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     256(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      288(AX), Y4
-	VPMADDWD     288(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     288(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     288(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     288(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      320(AX), Y4
-	VPMADDWD     320(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     320(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     320(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     320(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      352(AX), Y4
-	VPMADDWD     352(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     352(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     352(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     352(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      384(AX), Y4
-	VPMADDWD     384(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     384(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     384(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     384(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      416(AX), Y4
-	VPMADDWD     416(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     416(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     416(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     416(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      448(AX), Y4
-	VPMADDWD     448(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     448(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     448(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     448(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      480(AX), Y4
-	VPMADDWD     480(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     480(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     480(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     480(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVUPS      512(AX), Y4
-	VMOVUPS      (SP), Y5
-	VCVTDQ2PS    Y1, Y1
-	VMULPS       512(CX), Y4, Y6
-	VFMADD231PS  Y6, Y1, Y5
-	VMOVUPS      Y5, (SP)
-	VMOVUPS      32(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       512(CX)(BX*1), Y4, Y5
-	VFMADD231PS  Y5, Y2, Y1
-	VMOVUPS      Y1, 32(SP)
-	VMOVUPS      64(SP), Y1
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       512(CX)(BX*2), Y4, Y2
-	VFMADD231PS  Y2, Y3, Y1
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      96(SP), Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       512(DX), Y4, Y2
-	VFMADD231PS  Y2, Y0, Y1
-	VMOVUPS      Y1, 96(SP)
-	ADDQ         $0x000002a0, AX
-	ADDQ         $0x00000280, CX
-	ADDQ         $0x00000280, DX
-	DECQ         SI
-	JNZ          group
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
-	VMOVUPS      (SP), Y0
-	VMOVUPS      32(SP), Y1
-	VMOVUPS      64(SP), Y2
-	VMOVUPS      96(SP), Y3
+	VMOVDQU     (AX), Y0
+	VPMADDWD    (CX), Y0, Y1
+	VPMADDWD    (CX)(BX*1), Y0, Y2
+	VPMADDWD    (CX)(BX*2), Y0, Y3
+	VPMADDWD    (DX), Y0, Y0
+	VMOVDQU     32(AX), Y4
+	VPMADDWD    32(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    32(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    32(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    32(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     64(AX), Y4
+	VPMADDWD    64(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    64(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    64(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    64(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     96(AX), Y4
+	VPMADDWD    96(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    96(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    96(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    96(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     128(AX), Y4
+	VPMADDWD    128(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    128(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    128(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    128(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     160(AX), Y4
+	VPMADDWD    160(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    160(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    160(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    160(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     192(AX), Y4
+	VPMADDWD    192(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    192(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    192(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    192(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     224(AX), Y4
+	VPMADDWD    224(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    224(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    224(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    224(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     256(AX), Y4
+	VPMADDWD    256(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    256(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    256(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    256(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     288(AX), Y4
+	VPMADDWD    288(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    288(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    288(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    288(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     320(AX), Y4
+	VPMADDWD    320(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    320(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    320(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    320(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     352(AX), Y4
+	VPMADDWD    352(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    352(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    352(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    352(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     384(AX), Y4
+	VPMADDWD    384(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    384(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    384(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    384(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     416(AX), Y4
+	VPMADDWD    416(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    416(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    416(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    416(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     448(AX), Y4
+	VPMADDWD    448(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    448(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    448(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    448(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     480(AX), Y4
+	VPMADDWD    480(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    480(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    480(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    480(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVUPS     512(AX), Y4
+	VMOVUPS     (DI), Y5
+	VCVTDQ2PS   Y1, Y1
+	VMULPS      512(CX), Y4, Y6
+	VFMADD231PS Y6, Y1, Y5
+	VMOVUPS     Y5, (DI)
+	VMOVUPS     32(DI), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      512(CX)(BX*1), Y4, Y5
+	VFMADD231PS Y5, Y2, Y1
+	VMOVUPS     Y1, 32(DI)
+	VMOVUPS     64(DI), Y1
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      512(CX)(BX*2), Y4, Y2
+	VFMADD231PS Y2, Y3, Y1
+	VMOVUPS     Y1, 64(DI)
+	VMOVUPS     96(DI), Y1
+	VCVTDQ2PS   Y0, Y0
+	VMULPS      512(DX), Y4, Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 96(DI)
+	ADDQ        $0x000002a0, AX
+	ADDQ        $0x00000280, CX
+	ADDQ        $0x00000280, DX
+	DECQ        SI
+	JNZ         group
+	TESTQ       $0x00000002, R8
+	JZ          totals
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      96(DI), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -3056,9 +3144,9 @@ group:
 	VZEROUPPER
 	RET
 
-// func intTile32x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+// func intTile32x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·intTile32x1OffsetAVX2(SB), NOSPLIT, $128-56
+TEXT ·intTile32x1OffsetAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), DX
@@ -3066,11 +3154,15 @@ TEXT ·intTile32x1OffsetAVX2(SB), NOSPLIT, $128-56
 	MOVQ    n+32(FP), SI
 	LEAQ    (BX)(BX*2), DX
 	ADDQ    CX, DX
+	MOVQ    sums+40(FP), DI
+	MOVQ    mode+48(FP), R8
+	TESTQ   $0x00000001, R8
+	JNZ     group
 	VXORPS  Y0, Y0, Y0
-	VMOVUPS Y0, (SP)
-	VMOVUPS Y0, 32(SP)
-	VMOVUPS Y0, 64(SP)
-	VMOVUPS Y0, 96(SP)
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS Y0, 96(DI)
 
 group:
 	VMOVDQU      (AX), Y0
@@ -3215,41 +3307,47 @@ group:
 	VPADDD       Y4, Y0, Y0
 	VMOVUPS      512(AX), Y4
 	VMOVUPS      544(AX), Y5
-	VMOVUPS      (SP), Y6
+	VMOVUPS      (DI), Y6
 	VCVTDQ2PS    Y1, Y1
 	VMULPS       512(CX), Y4, Y7
 	VFMADD231PS  Y7, Y1, Y6
 	VFNMADD231PS 576(CX), Y5, Y6
-	VMOVUPS      Y6, (SP)
-	VMOVUPS      32(SP), Y1
+	VMOVUPS      Y6, (DI)
+	VMOVUPS      32(DI), Y1
 	VCVTDQ2PS    Y2, Y2
 	VMULPS       512(CX)(BX*1), Y4, Y6
 	VFMADD231PS  Y6, Y2, Y1
 	VFNMADD231PS 576(CX)(BX*1), Y5, Y1
-	VMOVUPS      Y1, 32(SP)
-	VMOVUPS      64(SP), Y1
+	VMOVUPS      Y1, 32(DI)
+	VMOVUPS      64(DI), Y1
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       512(CX)(BX*2), Y4, Y2
 	VFMADD231PS  Y2, Y3, Y1
 	VFNMADD231PS 576(CX)(BX*2), Y5, Y1
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      96(SP), Y1
+	VMOVUPS      Y1, 64(DI)
+	VMOVUPS      96(DI), Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       512(DX), Y4, Y2
 	VFMADD231PS  Y2, Y0, Y1
 	VFNMADD231PS 576(DX), Y5, Y1
-	VMOVUPS      Y1, 96(SP)
+	VMOVUPS      Y1, 96(DI)
 	ADDQ         $0x000002a0, AX
 	ADDQ         $0x00000280, CX
 	ADDQ         $0x00000280, DX
 	DECQ         SI
 	JNZ          group
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
-	VMOVUPS      (SP), Y0
-	VMOVUPS      32(SP), Y1
-	VMOVUPS      64(SP), Y2
-	VMOVUPS      96(SP), Y3
+	TESTQ        $0x00000002, R8
+	JZ           totals
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      96(DI), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -3271,9 +3369,9 @@ group:
 	VZEROUPPER
 	RET
 
-// func intTile16x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+// func intTile16x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·intTile16x1AVX2(SB), NOSPLIT, $256-56
+TEXT ·intTile16x1AVX2(SB), NOSPLIT, $128-72
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), DX
@@ -3281,11 +3379,286 @@ TEXT ·intTile16x1AVX2(SB), NOSPLIT, $256-56
 	MOVQ    n+32(FP), SI
 	LEAQ    (BX)(BX*2), DX
 	ADDQ    CX, DX
+	MOVQ    sums+40(FP), DI
+	MOVQ    mode+48(FP), R8
+	TESTQ   $0x00000001, R8
+	JNZ     group
 	VXORPS  Y0, Y0, Y0
-	VMOVUPS Y0, (SP)
-	VMOVUPS Y0, 32(SP)
-	VMOVUPS Y0, 64(SP)
-	VMOVUPS Y0, 96(SP)
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS Y0, 96(DI)
+
+group:
+	VMOVDQU     (AX), Y0
+	VPMADDWD    (CX), Y0, Y1
+	VPMADDWD    (CX)(BX*1), Y0, Y2
+	VPMADDWD    (CX)(BX*2), Y0, Y3
+	VPMADDWD    (DX), Y0, Y0
+	VMOVDQU     32(AX), Y4
+	VPMADDWD    32(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    32(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    32(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    32(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     64(AX), Y4
+	VPMADDWD    64(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    64(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    64(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    64(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     96(AX), Y4
+	VPMADDWD    96(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    96(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    96(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    96(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     128(AX), Y4
+	VPMADDWD    128(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    128(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    128(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    128(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     160(AX), Y4
+	VPMADDWD    160(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    160(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    160(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    160(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     192(AX), Y4
+	VPMADDWD    192(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    192(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    192(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    192(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     224(AX), Y4
+	VPMADDWD    224(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    224(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    224(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    224(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     Y1, (SP)
+	VMOVDQU     Y2, 32(SP)
+	VMOVDQU     Y3, 64(SP)
+	VMOVDQU     Y0, 96(SP)
+	VMOVDQU     256(AX), Y0
+	VPMADDWD    256(CX), Y0, Y1
+	VPMADDWD    256(CX)(BX*1), Y0, Y2
+	VPMADDWD    256(CX)(BX*2), Y0, Y3
+	VPMADDWD    256(DX), Y0, Y0
+	VMOVDQU     288(AX), Y4
+	VPMADDWD    288(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    288(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    288(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    288(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     320(AX), Y4
+	VPMADDWD    320(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    320(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    320(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    320(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     352(AX), Y4
+	VPMADDWD    352(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    352(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    352(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    352(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     384(AX), Y4
+	VPMADDWD    384(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    384(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    384(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    384(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     416(AX), Y4
+	VPMADDWD    416(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    416(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    416(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    416(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     448(AX), Y4
+	VPMADDWD    448(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    448(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    448(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    448(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     480(AX), Y4
+	VPMADDWD    480(CX), Y4, Y5
+	VPADDD      Y5, Y1, Y1
+	VPMADDWD    480(CX)(BX*1), Y4, Y5
+	VPADDD      Y5, Y2, Y2
+	VPMADDWD    480(CX)(BX*2), Y4, Y5
+	VPADDD      Y5, Y3, Y3
+	VPMADDWD    480(DX), Y4, Y4
+	VPADDD      Y4, Y0, Y0
+	VMOVDQU     (SP), Y4
+	VPUNPCKLDQ  Y1, Y4, Y5
+	VPUNPCKHDQ  Y1, Y4, Y4
+	VPERM2I128  $0x20, Y4, Y5, Y1
+	VPERM2I128  $0x31, Y4, Y5, Y5
+	VMOVDQU     Y5, (SP)
+	VMOVDQU     32(SP), Y4
+	VPUNPCKLDQ  Y2, Y4, Y5
+	VPUNPCKHDQ  Y2, Y4, Y4
+	VPERM2I128  $0x20, Y4, Y5, Y2
+	VPERM2I128  $0x31, Y4, Y5, Y5
+	VMOVDQU     Y5, 32(SP)
+	VMOVDQU     64(SP), Y4
+	VPUNPCKLDQ  Y3, Y4, Y5
+	VPUNPCKHDQ  Y3, Y4, Y4
+	VPERM2I128  $0x20, Y4, Y5, Y3
+	VPERM2I128  $0x31, Y4, Y5, Y5
+	VMOVDQU     Y5, 64(SP)
+	VMOVDQU     96(SP), Y4
+	VPUNPCKLDQ  Y0, Y4, Y5
+	VPUNPCKHDQ  Y0, Y4, Y4
+	VPERM2I128  $0x20, Y4, Y5, Y0
+	VPERM2I128  $0x31, Y4, Y5, Y5
+	VMOVDQU     Y5, 96(SP)
+	VMOVDQU     matmul_spread0<>+0(SB), Y4
+	VPERMD      512(AX), Y4, Y4
+	VMOVUPS     (DI), Y5
+	VCVTDQ2PS   Y1, Y1
+	VMULPS      512(CX), Y4, Y6
+	VFMADD231PS Y6, Y1, Y5
+	VMOVUPS     Y5, (DI)
+	VMOVUPS     32(DI), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      512(CX)(BX*1), Y4, Y5
+	VFMADD231PS Y5, Y2, Y1
+	VMOVUPS     Y1, 32(DI)
+	VMOVUPS     64(DI), Y1
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      512(CX)(BX*2), Y4, Y2
+	VFMADD231PS Y2, Y3, Y1
+	VMOVUPS     Y1, 64(DI)
+	VMOVUPS     96(DI), Y1
+	VCVTDQ2PS   Y0, Y0
+	VMULPS      512(DX), Y4, Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 96(DI)
+	VMOVDQU     matmul_spread1<>+0(SB), Y0
+	VPERMD      512(AX), Y0, Y0
+	VMOVDQU     (SP), Y2
+	VMOVUPS     (DI), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, (DI)
+	VMOVDQU     32(SP), Y2
+	VMOVUPS     32(DI), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX)(BX*1), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, 32(DI)
+	VMOVDQU     64(SP), Y2
+	VMOVUPS     64(DI), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX)(BX*2), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, 64(DI)
+	VMOVDQU     96(SP), Y2
+	VMOVUPS     96(DI), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(DX), Y0, Y0
+	VFMADD231PS Y0, Y2, Y1
+	VMOVUPS     Y1, 96(DI)
+	ADDQ        $0x000002a0, AX
+	ADDQ        $0x00000280, CX
+	ADDQ        $0x00000280, DX
+	DECQ        SI
+	JNZ         group
+	TESTQ       $0x00000002, R8
+	JZ          totals
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      96(DI), Y3
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VEXTRACTF128 $0x01, Y1, X4
+	VADDPS       X4, X1, X1
+	VEXTRACTF128 $0x01, Y2, X4
+	VADDPS       X4, X2, X2
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VUNPCKLPS    X1, X0, X4
+	VUNPCKHPS    X1, X0, X0
+	VADDPS       X0, X4, X4
+	VUNPCKLPS    X3, X2, X0
+	VUNPCKHPS    X3, X2, X1
+	VADDPS       X1, X0, X0
+	VMOVLHPS     X0, X4, X1
+	VMOVHLPS     X4, X0, X0
+	VADDPS       X0, X1, X1
+	VMOVUPS      X1, (AX)
+	VZEROUPPER
+	RET
+
+// func intTile16x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·intTile16x1OffsetAVX2(SB), NOSPLIT, $128-72
+	MOVQ    x+0(FP), AX
+	MOVQ    w+16(FP), CX
+	MOVQ    xStride+8(FP), DX
+	MOVQ    wStride+24(FP), BX
+	MOVQ    n+32(FP), SI
+	LEAQ    (BX)(BX*2), DX
+	ADDQ    CX, DX
+	MOVQ    sums+40(FP), DI
+	MOVQ    mode+48(FP), R8
+	TESTQ   $0x00000001, R8
+	JNZ     group
+	VXORPS  Y0, Y0, Y0
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y0, 32(DI)
+	VMOVUPS Y0, 64(DI)
+	VMOVUPS Y0, 96(DI)
 
 group:
 	VMOVDQU      (AX), Y0
@@ -3356,10 +3729,10 @@ group:
 	VPADDD       Y5, Y3, Y3
 	VPMADDWD     224(DX), Y4, Y4
 	VPADDD       Y4, Y0, Y0
-	VMOVDQU      Y1, 128(SP)
-	VMOVDQU      Y2, 160(SP)
-	VMOVDQU      Y3, 192(SP)
-	VMOVDQU      Y0, 224(SP)
+	VMOVDQU      Y1, (SP)
+	VMOVDQU      Y2, 32(SP)
+	VMOVDQU      Y3, 64(SP)
+	VMOVDQU      Y0, 96(SP)
 	VMOVDQU      256(AX), Y0
 	VPMADDWD     256(CX), Y0, Y1
 	VPMADDWD     256(CX)(BX*1), Y0, Y2
@@ -3428,362 +3801,107 @@ group:
 	VPADDD       Y5, Y3, Y3
 	VPMADDWD     480(DX), Y4, Y4
 	VPADDD       Y4, Y0, Y0
-	VMOVDQU      128(SP), Y4
+	VMOVDQU      (SP), Y4
 	VPUNPCKLDQ   Y1, Y4, Y5
 	VPUNPCKHDQ   Y1, Y4, Y4
 	VPERM2I128   $0x20, Y4, Y5, Y1
 	VPERM2I128   $0x31, Y4, Y5, Y5
-	VMOVDQU      Y5, 128(SP)
-	VMOVDQU      160(SP), Y4
+	VMOVDQU      Y5, (SP)
+	VMOVDQU      32(SP), Y4
 	VPUNPCKLDQ   Y2, Y4, Y5
 	VPUNPCKHDQ   Y2, Y4, Y4
 	VPERM2I128   $0x20, Y4, Y5, Y2
 	VPERM2I128   $0x31, Y4, Y5, Y5
-	VMOVDQU      Y5, 160(SP)
-	VMOVDQU      192(SP), Y4
+	VMOVDQU      Y5, 32(SP)
+	VMOVDQU      64(SP), Y4
 	VPUNPCKLDQ   Y3, Y4, Y5
 	VPUNPCKHDQ   Y3, Y4, Y4
 	VPERM2I128   $0x20, Y4, Y5, Y3
 	VPERM2I128   $0x31, Y4, Y5, Y5
-	VMOVDQU      Y5, 192(SP)
-	VMOVDQU      224(SP), Y4
+	VMOVDQU      Y5, 64(SP)
+	VMOVDQU      96(SP), Y4
 	VPUNPCKLDQ   Y0, Y4, Y5
 	VPUNPCKHDQ   Y0, Y4, Y4
 	VPERM2I128   $0x20, Y4, Y5, Y0
 	VPERM2I128   $0x31, Y4, Y5, Y5
-	VMOVDQU      Y5, 224(SP)
-	VMOVDQU      matmul_spread0<>+0(SB), Y4
-	VPERMD       512(AX), Y4, Y4
-	VMOVUPS      (SP), Y5
-	VCVTDQ2PS    Y1, Y1
-	VMULPS       512(CX), Y4, Y6
-	VFMADD231PS  Y6, Y1, Y5
-	VMOVUPS      Y5, (SP)
-	VMOVUPS      32(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       512(CX)(BX*1), Y4, Y5
-	VFMADD231PS  Y5, Y2, Y1
-	VMOVUPS      Y1, 32(SP)
-	VMOVUPS      64(SP), Y1
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       512(CX)(BX*2), Y4, Y2
-	VFMADD231PS  Y2, Y3, Y1
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      96(SP), Y1
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       512(DX), Y4, Y2
-	VFMADD231PS  Y2, Y0, Y1
-	VMOVUPS      Y1, 96(SP)
-	VMOVDQU      matmul_spread1<>+0(SB), Y0
-	VPERMD       512(AX), Y0, Y0
-	VMOVDQU      128(SP), Y2
-	VMOVUPS      (SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, (SP)
-	VMOVDQU      160(SP), Y2
-	VMOVUPS      32(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX)(BX*1), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, 32(SP)
-	VMOVDQU      192(SP), Y2
-	VMOVUPS      64(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX)(BX*2), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, 64(SP)
-	VMOVDQU      224(SP), Y2
-	VMOVUPS      96(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(DX), Y0, Y0
-	VFMADD231PS  Y0, Y2, Y1
-	VMOVUPS      Y1, 96(SP)
-	ADDQ         $0x000002a0, AX
-	ADDQ         $0x00000280, CX
-	ADDQ         $0x00000280, DX
-	DECQ         SI
-	JNZ          group
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
-	VMOVUPS      (SP), Y0
-	VMOVUPS      32(SP), Y1
-	VMOVUPS      64(SP), Y2
-	VMOVUPS      96(SP), Y3
-	VEXTRACTF128 $0x01, Y0, X4
-	VADDPS       X4, X0, X0
-	VEXTRACTF128 $0x01, Y1, X4
-	VADDPS       X4, X1, X1
-	VEXTRACTF128 $0x01, Y2, X4
-	VADDPS       X4, X2, X2
-	VEXTRACTF128 $0x01, Y3, X4
-	VADDPS       X4, X3, X3
-	VUNPCKLPS    X1, X0, X4
-	VUNPCKHPS    X1, X0, X0
-	VADDPS       X0, X4, X4
-	VUNPCKLPS    X3, X2, X0
-	VUNPCKHPS    X3, X2, X1
-	VADDPS       X1, X0, X0
-	VMOVLHPS     X0, X4, X1
-	VMOVHLPS     X4, X0, X0
-	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)
-	VZEROUPPER
-	RET
-
-// func intTile16x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile16x1OffsetAVX2(SB), NOSPLIT, $256-56
-	MOVQ    x+0(FP), AX
-	MOVQ    w+16(FP), CX
-	MOVQ    xStride+8(FP), DX
-	MOVQ    wStride+24(FP), BX
-	MOVQ    n+32(FP), SI
-	LEAQ    (BX)(BX*2), DX
-	ADDQ    CX, DX
-	VXORPS  Y0, Y0, Y0
-	VMOVUPS Y0, (SP)
-	VMOVUPS Y0, 32(SP)
-	VMOVUPS Y0, 64(SP)
-	VMOVUPS Y0, 96(SP)
-
-group:
-	VMOVDQU      (AX), Y0
-	VPMADDWD     (CX), Y0, Y1
-	VPMADDWD     (CX)(BX*1), Y0, Y2
-	VPMADDWD     (CX)(BX*2), Y0, Y3
-	VPMADDWD     (DX), Y0, Y0
-	VMOVDQU      32(AX), Y4
-	VPMADDWD     32(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     32(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     32(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     32(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      64(AX), Y4
-	VPMADDWD     64(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     64(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     64(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     64(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      96(AX), Y4
-	VPMADDWD     96(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     96(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     96(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     96(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      128(AX), Y4
-	VPMADDWD     128(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     128(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     128(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     128(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      160(AX), Y4
-	VPMADDWD     160(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     160(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     160(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     160(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      192(AX), Y4
-	VPMADDWD     192(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     192(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     192(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     192(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      224(AX), Y4
-	VPMADDWD     224(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     224(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     224(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     224(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      Y1, 128(SP)
-	VMOVDQU      Y2, 160(SP)
-	VMOVDQU      Y3, 192(SP)
-	VMOVDQU      Y0, 224(SP)
-	VMOVDQU      256(AX), Y0
-	VPMADDWD     256(CX), Y0, Y1
-	VPMADDWD     256(CX)(BX*1), Y0, Y2
-	VPMADDWD     256(CX)(BX*2), Y0, Y3
-	VPMADDWD     256(DX), Y0, Y0
-	VMOVDQU      288(AX), Y4
-	VPMADDWD     288(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     288(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     288(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     288(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      320(AX), Y4
-	VPMADDWD     320(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     320(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     320(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     320(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      352(AX), Y4
-	VPMADDWD     352(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     352(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     352(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     352(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      384(AX), Y4
-	VPMADDWD     384(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     384(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     384(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     384(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      416(AX), Y4
-	VPMADDWD     416(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     416(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     416(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     416(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      448(AX), Y4
-	VPMADDWD     448(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     448(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     448(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     448(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      480(AX), Y4
-	VPMADDWD     480(CX), Y4, Y5
-	VPADDD       Y5, Y1, Y1
-	VPMADDWD     480(CX)(BX*1), Y4, Y5
-	VPADDD       Y5, Y2, Y2
-	VPMADDWD     480(CX)(BX*2), Y4, Y5
-	VPADDD       Y5, Y3, Y3
-	VPMADDWD     480(DX), Y4, Y4
-	VPADDD       Y4, Y0, Y0
-	VMOVDQU      128(SP), Y4
-	VPUNPCKLDQ   Y1, Y4, Y5
-	VPUNPCKHDQ   Y1, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y5, Y1
-	VPERM2I128   $0x31, Y4, Y5, Y5
-	VMOVDQU      Y5, 128(SP)
-	VMOVDQU      160(SP), Y4
-	VPUNPCKLDQ   Y2, Y4, Y5
-	VPUNPCKHDQ   Y2, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y5, Y2
-	VPERM2I128   $0x31, Y4, Y5, Y5
-	VMOVDQU      Y5, 160(SP)
-	VMOVDQU      192(SP), Y4
-	VPUNPCKLDQ   Y3, Y4, Y5
-	VPUNPCKHDQ   Y3, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y5, Y3
-	VPERM2I128   $0x31, Y4, Y5, Y5
-	VMOVDQU      Y5, 192(SP)
-	VMOVDQU      224(SP), Y4
-	VPUNPCKLDQ   Y0, Y4, Y5
-	VPUNPCKHDQ   Y0, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y5, Y0
-	VPERM2I128   $0x31, Y4, Y5, Y5
-	VMOVDQU      Y5, 224(SP)
+	VMOVDQU      Y5, 96(SP)
 	VMOVDQU      matmul_spread0<>+0(SB), Y4
 	VPERMD       512(AX), Y4, Y4
 	VCVTDQ2PS    608(AX), Y5
 	VMULPS       Y4, Y5, Y5
-	VMOVUPS      (SP), Y6
+	VMOVUPS      (DI), Y6
 	VCVTDQ2PS    Y1, Y1
 	VMULPS       512(CX), Y4, Y7
 	VFMADD231PS  Y7, Y1, Y6
 	VFNMADD231PS 576(CX), Y5, Y6
-	VMOVUPS      Y6, (SP)
-	VMOVUPS      32(SP), Y1
+	VMOVUPS      Y6, (DI)
+	VMOVUPS      32(DI), Y1
 	VCVTDQ2PS    Y2, Y2
 	VMULPS       512(CX)(BX*1), Y4, Y6
 	VFMADD231PS  Y6, Y2, Y1
 	VFNMADD231PS 576(CX)(BX*1), Y5, Y1
-	VMOVUPS      Y1, 32(SP)
-	VMOVUPS      64(SP), Y1
+	VMOVUPS      Y1, 32(DI)
+	VMOVUPS      64(DI), Y1
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       512(CX)(BX*2), Y4, Y2
 	VFMADD231PS  Y2, Y3, Y1
 	VFNMADD231PS 576(CX)(BX*2), Y5, Y1
-	VMOVUPS      Y1, 64(SP)
-	VMOVUPS      96(SP), Y1
+	VMOVUPS      Y1, 64(DI)
+	VMOVUPS      96(DI), Y1
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       512(DX), Y4, Y2
 	VFMADD231PS  Y2, Y0, Y1
 	VFNMADD231PS 576(DX), Y5, Y1
-	VMOVUPS      Y1, 96(SP)
+	VMOVUPS      Y1, 96(DI)
 	VMOVDQU      matmul_spread1<>+0(SB), Y0
 	VPERMD       512(AX), Y0, Y0
 	VCVTDQ2PS    640(AX), Y1
 	VMULPS       Y0, Y1, Y1
-	VMOVDQU      128(SP), Y3
-	VMOVUPS      (SP), Y2
+	VMOVDQU      (SP), Y3
+	VMOVUPS      (DI), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX), Y1, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVDQU      160(SP), Y3
-	VMOVUPS      32(SP), Y2
+	VMOVUPS      Y2, (DI)
+	VMOVDQU      32(SP), Y3
+	VMOVUPS      32(DI), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX)(BX*1), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX)(BX*1), Y1, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVDQU      192(SP), Y3
-	VMOVUPS      64(SP), Y2
+	VMOVUPS      Y2, 32(DI)
+	VMOVDQU      64(SP), Y3
+	VMOVUPS      64(DI), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX)(BX*2), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX)(BX*2), Y1, Y2
-	VMOVUPS      Y2, 64(SP)
-	VMOVDQU      224(SP), Y3
-	VMOVUPS      96(SP), Y2
+	VMOVUPS      Y2, 64(DI)
+	VMOVDQU      96(SP), Y3
+	VMOVUPS      96(DI), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(DX), Y0, Y0
 	VFMADD231PS  Y0, Y3, Y2
 	VFNMADD231PS 608(DX), Y1, Y2
-	VMOVUPS      Y2, 96(SP)
+	VMOVUPS      Y2, 96(DI)
 	ADDQ         $0x000002a0, AX
 	ADDQ         $0x00000280, CX
 	ADDQ         $0x00000280, DX
 	DECQ         SI
 	JNZ          group
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
-	VMOVUPS      (SP), Y0
-	VMOVUPS      32(SP), Y1
-	VMOVUPS      64(SP), Y2
-	VMOVUPS      96(SP), Y3
+	TESTQ        $0x00000002, R8
+	JZ           totals
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
+	VMOVUPS      (DI), Y0
+	VMOVUPS      32(DI), Y1
+	VMOVUPS      64(DI), Y2
+	VMOVUPS      96(DI), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -3805,9 +3923,9 @@ group:
 	VZEROUPPER
 	RET
 
-// func intTile32x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+// func intTile32x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·intTile32x2AVX2(SB), NOSPLIT, $256-56
+TEXT ·intTile32x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), BX
@@ -3815,414 +3933,424 @@ TEXT ·intTile32x2AVX2(SB), NOSPLIT, $256-56
 	MOVQ    n+32(FP), DI
 	LEAQ    (SI)(SI*2), DX
 	ADDQ    CX, DX
+	MOVQ    sums+40(FP), R8
+	MOVQ    mode+48(FP), R9
+	TESTQ   $0x00000001, R9
+	JNZ     group
 	VXORPS  Y0, Y0, Y0
-	VMOVUPS Y0, (SP)
-	VMOVUPS Y0, 32(SP)
-	VMOVUPS Y0, 64(SP)
-	VMOVUPS Y0, 96(SP)
-	VMOVUPS Y0, 128(SP)
-	VMOVUPS Y0, 160(SP)
-	VMOVUPS Y0, 192(SP)
-	VMOVUPS Y0, 224(SP)
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y0, 128(R8)
+	VMOVUPS Y0, 160(R8)
+	VMOVUPS Y0, 192(R8)
+	VMOVUPS Y0, 224(R8)
 
 group:
-	VMOVDQU      (AX), Y0
-	VMOVDQU      (AX)(BX*1), Y1
-	VMOVDQU      (CX), Y2
-	VPMADDWD     Y0, Y2, Y3
-	VPMADDWD     Y1, Y2, Y2
-	VMOVDQU      (CX)(SI*1), Y4
-	VPMADDWD     Y0, Y4, Y5
-	VPMADDWD     Y1, Y4, Y4
-	VMOVDQU      (CX)(SI*2), Y6
-	VPMADDWD     Y0, Y6, Y7
-	VPMADDWD     Y1, Y6, Y6
-	VMOVDQU      (DX), Y8
-	VPMADDWD     Y0, Y8, Y0
-	VPMADDWD     Y1, Y8, Y1
-	VMOVDQU      32(AX), Y8
-	VMOVDQU      32(AX)(BX*1), Y9
-	VMOVDQU      32(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      32(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      32(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      32(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      64(AX), Y8
-	VMOVDQU      64(AX)(BX*1), Y9
-	VMOVDQU      64(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      64(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      64(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      64(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      96(AX), Y8
-	VMOVDQU      96(AX)(BX*1), Y9
-	VMOVDQU      96(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      96(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      96(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      96(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      128(AX), Y8
-	VMOVDQU      128(AX)(BX*1), Y9
-	VMOVDQU      128(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      128(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      128(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      128(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      160(AX), Y8
-	VMOVDQU      160(AX)(BX*1), Y9
-	VMOVDQU      160(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      160(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      160(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      160(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      192(AX), Y8
-	VMOVDQU      192(AX)(BX*1), Y9
-	VMOVDQU      192(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      192(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      192(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      192(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      224(AX), Y8
-	VMOVDQU      224(AX)(BX*1), Y9
-	VMOVDQU      224(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      224(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      224(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      224(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      256(AX), Y8
-	VMOVDQU      256(AX)(BX*1), Y9
-	VMOVDQU      256(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      256(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      256(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      256(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      288(AX), Y8
-	VMOVDQU      288(AX)(BX*1), Y9
-	VMOVDQU      288(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      288(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      288(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      288(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      320(AX), Y8
-	VMOVDQU      320(AX)(BX*1), Y9
-	VMOVDQU      320(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      320(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      320(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      320(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      352(AX), Y8
-	VMOVDQU      352(AX)(BX*1), Y9
-	VMOVDQU      352(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      352(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      352(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      352(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      384(AX), Y8
-	VMOVDQU      384(AX)(BX*1), Y9
-	VMOVDQU      384(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      384(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      384(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      384(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      416(AX), Y8
-	VMOVDQU      416(AX)(BX*1), Y9
-	VMOVDQU      416(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      416(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      416(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      416(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      448(AX), Y8
-	VMOVDQU      448(AX)(BX*1), Y9
-	VMOVDQU      448(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      448(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      448(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      448(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      480(AX), Y8
-	VMOVDQU      480(AX)(BX*1), Y9
-	VMOVDQU      480(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      480(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      480(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      480(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVUPS      512(AX), Y8
-	VMOVUPS      (SP), Y9
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       512(CX), Y8, Y10
-	VFMADD231PS  Y10, Y3, Y9
-	VMOVUPS      Y9, (SP)
-	VMOVUPS      32(SP), Y3
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       512(CX)(SI*1), Y8, Y9
-	VFMADD231PS  Y9, Y5, Y3
-	VMOVUPS      Y3, 32(SP)
-	VMOVUPS      64(SP), Y3
-	VCVTDQ2PS    Y7, Y7
-	VMULPS       512(CX)(SI*2), Y8, Y5
-	VFMADD231PS  Y5, Y7, Y3
-	VMOVUPS      Y3, 64(SP)
-	VMOVUPS      96(SP), Y3
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       512(DX), Y8, Y5
-	VFMADD231PS  Y5, Y0, Y3
-	VMOVUPS      Y3, 96(SP)
-	VMOVUPS      512(AX)(BX*1), Y0
-	VMOVUPS      128(SP), Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       512(CX), Y0, Y5
-	VFMADD231PS  Y5, Y2, Y3
-	VMOVUPS      Y3, 128(SP)
-	VMOVUPS      160(SP), Y2
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       512(CX)(SI*1), Y0, Y3
-	VFMADD231PS  Y3, Y4, Y2
-	VMOVUPS      Y2, 160(SP)
-	VMOVUPS      192(SP), Y2
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       512(CX)(SI*2), Y0, Y3
-	VFMADD231PS  Y3, Y6, Y2
-	VMOVUPS      Y2, 192(SP)
-	VMOVUPS      224(SP), Y2
-	VCVTDQ2PS    Y1, Y1
-	VMULPS       512(DX), Y0, Y0
-	VFMADD231PS  Y0, Y1, Y2
-	VMOVUPS      Y2, 224(SP)
-	ADDQ         $0x000002a0, AX
-	ADDQ         $0x00000280, CX
-	ADDQ         $0x00000280, DX
-	DECQ         DI
-	JNZ          group
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
-	VMOVUPS      (SP), Y0
-	VMOVUPS      32(SP), Y1
-	VMOVUPS      64(SP), Y2
-	VMOVUPS      96(SP), Y3
+	VMOVDQU     (AX), Y0
+	VMOVDQU     (AX)(BX*1), Y1
+	VMOVDQU     (CX), Y2
+	VPMADDWD    Y0, Y2, Y3
+	VPMADDWD    Y1, Y2, Y2
+	VMOVDQU     (CX)(SI*1), Y4
+	VPMADDWD    Y0, Y4, Y5
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     (CX)(SI*2), Y6
+	VPMADDWD    Y0, Y6, Y7
+	VPMADDWD    Y1, Y6, Y6
+	VMOVDQU     (DX), Y8
+	VPMADDWD    Y0, Y8, Y0
+	VPMADDWD    Y1, Y8, Y1
+	VMOVDQU     32(AX), Y8
+	VMOVDQU     32(AX)(BX*1), Y9
+	VMOVDQU     32(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     32(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     32(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     32(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     64(AX), Y8
+	VMOVDQU     64(AX)(BX*1), Y9
+	VMOVDQU     64(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     64(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     64(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     64(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     96(AX), Y8
+	VMOVDQU     96(AX)(BX*1), Y9
+	VMOVDQU     96(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     96(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     96(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     96(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     128(AX), Y8
+	VMOVDQU     128(AX)(BX*1), Y9
+	VMOVDQU     128(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     128(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     128(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     128(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     160(AX), Y8
+	VMOVDQU     160(AX)(BX*1), Y9
+	VMOVDQU     160(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     160(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     160(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     160(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     192(AX), Y8
+	VMOVDQU     192(AX)(BX*1), Y9
+	VMOVDQU     192(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     192(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     192(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     192(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     224(AX), Y8
+	VMOVDQU     224(AX)(BX*1), Y9
+	VMOVDQU     224(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     224(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     224(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     224(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     256(AX), Y8
+	VMOVDQU     256(AX)(BX*1), Y9
+	VMOVDQU     256(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     256(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     256(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     256(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     288(AX), Y8
+	VMOVDQU     288(AX)(BX*1), Y9
+	VMOVDQU     288(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     288(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     288(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     288(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     320(AX), Y8
+	VMOVDQU     320(AX)(BX*1), Y9
+	VMOVDQU     320(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     320(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     320(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     320(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     352(AX), Y8
+	VMOVDQU     352(AX)(BX*1), Y9
+	VMOVDQU     352(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     352(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     352(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     352(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     384(AX), Y8
+	VMOVDQU     384(AX)(BX*1), Y9
+	VMOVDQU     384(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     384(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     384(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     384(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     416(AX), Y8
+	VMOVDQU     416(AX)(BX*1), Y9
+	VMOVDQU     416(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     416(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     416(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     416(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     448(AX), Y8
+	VMOVDQU     448(AX)(BX*1), Y9
+	VMOVDQU     448(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     448(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     448(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     448(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     480(AX), Y8
+	VMOVDQU     480(AX)(BX*1), Y9
+	VMOVDQU     480(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     480(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     480(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     480(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVUPS     512(AX), Y8
+	VMOVUPS     (R8), Y9
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      512(CX), Y8, Y10
+	VFMADD231PS Y10, Y3, Y9
+	VMOVUPS     Y9, (R8)
+	VMOVUPS     32(R8), Y3
+	VCVTDQ2PS   Y5, Y5
+	VMULPS      512(CX)(SI*1), Y8, Y9
+	VFMADD231PS Y9, Y5, Y3
+	VMOVUPS     Y3, 32(R8)
+	VMOVUPS     64(R8), Y3
+	VCVTDQ2PS   Y7, Y7
+	VMULPS      512(CX)(SI*2), Y8, Y5
+	VFMADD231PS Y5, Y7, Y3
+	VMOVUPS     Y3, 64(R8)
+	VMOVUPS     96(R8), Y3
+	VCVTDQ2PS   Y0, Y0
+	VMULPS      512(DX), Y8, Y5
+	VFMADD231PS Y5, Y0, Y3
+	VMOVUPS     Y3, 96(R8)
+	VMOVUPS     512(AX)(BX*1), Y0
+	VMOVUPS     128(R8), Y3
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      512(CX), Y0, Y5
+	VFMADD231PS Y5, Y2, Y3
+	VMOVUPS     Y3, 128(R8)
+	VMOVUPS     160(R8), Y2
+	VCVTDQ2PS   Y4, Y4
+	VMULPS      512(CX)(SI*1), Y0, Y3
+	VFMADD231PS Y3, Y4, Y2
+	VMOVUPS     Y2, 160(R8)
+	VMOVUPS     192(R8), Y2
+	VCVTDQ2PS   Y6, Y6
+	VMULPS      512(CX)(SI*2), Y0, Y3
+	VFMADD231PS Y3, Y6, Y2
+	VMOVUPS     Y2, 192(R8)
+	VMOVUPS     224(R8), Y2
+	VCVTDQ2PS   Y1, Y1
+	VMULPS      512(DX), Y0, Y0
+	VFMADD231PS Y0, Y1, Y2
+	VMOVUPS     Y2, 224(R8)
+	ADDQ        $0x000002a0, AX
+	ADDQ        $0x00000280, CX
+	ADDQ        $0x00000280, DX
+	DECQ        DI
+	JNZ         group
+	TESTQ       $0x00000002, R9
+	JZ          totals
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VMOVUPS      64(R8), Y2
+	VMOVUPS      96(R8), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -4242,10 +4370,10 @@ group:
 	VADDPS       X0, X1, X1
 	VMOVUPS      X1, (AX)
 	ADDQ         CX, AX
-	VMOVUPS      128(SP), Y0
-	VMOVUPS      160(SP), Y1
-	VMOVUPS      192(SP), Y2
-	VMOVUPS      224(SP), Y3
+	VMOVUPS      128(R8), Y0
+	VMOVUPS      160(R8), Y1
+	VMOVUPS      192(R8), Y2
+	VMOVUPS      224(R8), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -4267,9 +4395,9 @@ group:
 	VZEROUPPER
 	RET
 
-// func intTile32x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+// func intTile32x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·intTile32x2OffsetAVX2(SB), NOSPLIT, $256-56
+TEXT ·intTile32x2OffsetAVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), BX
@@ -4277,15 +4405,19 @@ TEXT ·intTile32x2OffsetAVX2(SB), NOSPLIT, $256-56
 	MOVQ    n+32(FP), DI
 	LEAQ    (SI)(SI*2), DX
 	ADDQ    CX, DX
+	MOVQ    sums+40(FP), R8
+	MOVQ    mode+48(FP), R9
+	TESTQ   $0x00000001, R9
+	JNZ     group
 	VXORPS  Y0, Y0, Y0
-	VMOVUPS Y0, (SP)
-	VMOVUPS Y0, 32(SP)
-	VMOVUPS Y0, 64(SP)
-	VMOVUPS Y0, 96(SP)
-	VMOVUPS Y0, 128(SP)
-	VMOVUPS Y0, 160(SP)
-	VMOVUPS Y0, 192(SP)
-	VMOVUPS Y0, 224(SP)
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y0, 128(R8)
+	VMOVUPS Y0, 160(R8)
+	VMOVUPS Y0, 192(R8)
+	VMOVUPS Y0, 224(R8)
 
 group:
 	VMOVDQU      (AX), Y0
@@ -4634,67 +4766,73 @@ group:
 	VPADDD       Y8, Y1, Y1
 	VMOVUPS      512(AX), Y8
 	VMOVUPS      544(AX), Y9
-	VMOVUPS      (SP), Y10
+	VMOVUPS      (R8), Y10
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       512(CX), Y8, Y11
 	VFMADD231PS  Y11, Y3, Y10
 	VFNMADD231PS 576(CX), Y9, Y10
-	VMOVUPS      Y10, (SP)
-	VMOVUPS      32(SP), Y3
+	VMOVUPS      Y10, (R8)
+	VMOVUPS      32(R8), Y3
 	VCVTDQ2PS    Y5, Y5
 	VMULPS       512(CX)(SI*1), Y8, Y10
 	VFMADD231PS  Y10, Y5, Y3
 	VFNMADD231PS 576(CX)(SI*1), Y9, Y3
-	VMOVUPS      Y3, 32(SP)
-	VMOVUPS      64(SP), Y3
+	VMOVUPS      Y3, 32(R8)
+	VMOVUPS      64(R8), Y3
 	VCVTDQ2PS    Y7, Y7
 	VMULPS       512(CX)(SI*2), Y8, Y5
 	VFMADD231PS  Y5, Y7, Y3
 	VFNMADD231PS 576(CX)(SI*2), Y9, Y3
-	VMOVUPS      Y3, 64(SP)
-	VMOVUPS      96(SP), Y3
+	VMOVUPS      Y3, 64(R8)
+	VMOVUPS      96(R8), Y3
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       512(DX), Y8, Y5
 	VFMADD231PS  Y5, Y0, Y3
 	VFNMADD231PS 576(DX), Y9, Y3
-	VMOVUPS      Y3, 96(SP)
+	VMOVUPS      Y3, 96(R8)
 	VMOVUPS      512(AX)(BX*1), Y0
 	VMOVUPS      544(AX)(BX*1), Y3
-	VMOVUPS      128(SP), Y5
+	VMOVUPS      128(R8), Y5
 	VCVTDQ2PS    Y2, Y2
 	VMULPS       512(CX), Y0, Y7
 	VFMADD231PS  Y7, Y2, Y5
 	VFNMADD231PS 576(CX), Y3, Y5
-	VMOVUPS      Y5, 128(SP)
-	VMOVUPS      160(SP), Y2
+	VMOVUPS      Y5, 128(R8)
+	VMOVUPS      160(R8), Y2
 	VCVTDQ2PS    Y4, Y4
 	VMULPS       512(CX)(SI*1), Y0, Y5
 	VFMADD231PS  Y5, Y4, Y2
 	VFNMADD231PS 576(CX)(SI*1), Y3, Y2
-	VMOVUPS      Y2, 160(SP)
-	VMOVUPS      192(SP), Y2
+	VMOVUPS      Y2, 160(R8)
+	VMOVUPS      192(R8), Y2
 	VCVTDQ2PS    Y6, Y6
 	VMULPS       512(CX)(SI*2), Y0, Y4
 	VFMADD231PS  Y4, Y6, Y2
 	VFNMADD231PS 576(CX)(SI*2), Y3, Y2
-	VMOVUPS      Y2, 192(SP)
-	VMOVUPS      224(SP), Y2
+	VMOVUPS      Y2, 192(R8)
+	VMOVUPS      224(R8), Y2
 	VCVTDQ2PS    Y1, Y1
 	VMULPS       512(DX), Y0, Y0
 	VFMADD231PS  Y0, Y1, Y2
 	VFNMADD231PS 576(DX), Y3, Y2
-	VMOVUPS      Y2, 224(SP)
+	VMOVUPS      Y2, 224(R8)
 	ADDQ         $0x000002a0, AX
 	ADDQ         $0x00000280, CX
 	ADDQ         $0x00000280, DX
 	DECQ         DI
 	JNZ          group
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
-	VMOVUPS      (SP), Y0
-	VMOVUPS      32(SP), Y1
-	VMOVUPS      64(SP), Y2
-	VMOVUPS      96(SP), Y3
+	TESTQ        $0x00000002, R9
+	JZ           totals
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VMOVUPS      64(R8), Y2
+	VMOVUPS      96(R8), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -4714,10 +4852,10 @@ group:
 	VADDPS       X0, X1, X1
 	VMOVUPS      X1, (AX)
 	ADDQ         CX, AX
-	VMOVUPS      128(SP), Y0
-	VMOVUPS      160(SP), Y1
-	VMOVUPS      192(SP), Y2
-	VMOVUPS      224(SP), Y3
+	VMOVUPS      128(R8), Y0
+	VMOVUPS      160(R8), Y1
+	VMOVUPS      192(R8), Y2
+	VMOVUPS      224(R8), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -4739,9 +4877,9 @@ group:
 	VZEROUPPER
 	RET
 
-// func intTile16x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+// func intTile16x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·intTile16x2AVX2(SB), NOSPLIT, $512-56
+TEXT ·intTile16x2AVX2(SB), NOSPLIT, $256-72
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), BX
@@ -4749,15 +4887,593 @@ TEXT ·intTile16x2AVX2(SB), NOSPLIT, $512-56
 	MOVQ    n+32(FP), DI
 	LEAQ    (SI)(SI*2), DX
 	ADDQ    CX, DX
+	MOVQ    sums+40(FP), R8
+	MOVQ    mode+48(FP), R9
+	TESTQ   $0x00000001, R9
+	JNZ     group
 	VXORPS  Y0, Y0, Y0
-	VMOVUPS Y0, (SP)
-	VMOVUPS Y0, 32(SP)
-	VMOVUPS Y0, 64(SP)
-	VMOVUPS Y0, 96(SP)
-	VMOVUPS Y0, 128(SP)
-	VMOVUPS Y0, 160(SP)
-	VMOVUPS Y0, 192(SP)
-	VMOVUPS Y0, 224(SP)
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y0, 128(R8)
+	VMOVUPS Y0, 160(R8)
+	VMOVUPS Y0, 192(R8)
+	VMOVUPS Y0, 224(R8)
+
+group:
+	VMOVDQU     (AX), Y0
+	VMOVDQU     (AX)(BX*1), Y1
+	VMOVDQU     (CX), Y2
+	VPMADDWD    Y0, Y2, Y3
+	VPMADDWD    Y1, Y2, Y2
+	VMOVDQU     (CX)(SI*1), Y4
+	VPMADDWD    Y0, Y4, Y5
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     (CX)(SI*2), Y6
+	VPMADDWD    Y0, Y6, Y7
+	VPMADDWD    Y1, Y6, Y6
+	VMOVDQU     (DX), Y8
+	VPMADDWD    Y0, Y8, Y0
+	VPMADDWD    Y1, Y8, Y1
+	VMOVDQU     32(AX), Y8
+	VMOVDQU     32(AX)(BX*1), Y9
+	VMOVDQU     32(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     32(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     32(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     32(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     64(AX), Y8
+	VMOVDQU     64(AX)(BX*1), Y9
+	VMOVDQU     64(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     64(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     64(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     64(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     96(AX), Y8
+	VMOVDQU     96(AX)(BX*1), Y9
+	VMOVDQU     96(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     96(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     96(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     96(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     128(AX), Y8
+	VMOVDQU     128(AX)(BX*1), Y9
+	VMOVDQU     128(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     128(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     128(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     128(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     160(AX), Y8
+	VMOVDQU     160(AX)(BX*1), Y9
+	VMOVDQU     160(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     160(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     160(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     160(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     192(AX), Y8
+	VMOVDQU     192(AX)(BX*1), Y9
+	VMOVDQU     192(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     192(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     192(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     192(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     224(AX), Y8
+	VMOVDQU     224(AX)(BX*1), Y9
+	VMOVDQU     224(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     224(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     224(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     224(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     Y3, (SP)
+	VMOVDQU     Y5, 32(SP)
+	VMOVDQU     Y7, 64(SP)
+	VMOVDQU     Y0, 96(SP)
+	VMOVDQU     Y2, 128(SP)
+	VMOVDQU     Y4, 160(SP)
+	VMOVDQU     Y6, 192(SP)
+	VMOVDQU     Y1, 224(SP)
+	VMOVDQU     256(AX), Y0
+	VMOVDQU     256(AX)(BX*1), Y1
+	VMOVDQU     256(CX), Y2
+	VPMADDWD    Y0, Y2, Y3
+	VPMADDWD    Y1, Y2, Y2
+	VMOVDQU     256(CX)(SI*1), Y4
+	VPMADDWD    Y0, Y4, Y5
+	VPMADDWD    Y1, Y4, Y4
+	VMOVDQU     256(CX)(SI*2), Y6
+	VPMADDWD    Y0, Y6, Y7
+	VPMADDWD    Y1, Y6, Y6
+	VMOVDQU     256(DX), Y8
+	VPMADDWD    Y0, Y8, Y0
+	VPMADDWD    Y1, Y8, Y1
+	VMOVDQU     288(AX), Y8
+	VMOVDQU     288(AX)(BX*1), Y9
+	VMOVDQU     288(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     288(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     288(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     288(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     320(AX), Y8
+	VMOVDQU     320(AX)(BX*1), Y9
+	VMOVDQU     320(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     320(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     320(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     320(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     352(AX), Y8
+	VMOVDQU     352(AX)(BX*1), Y9
+	VMOVDQU     352(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     352(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     352(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     352(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     384(AX), Y8
+	VMOVDQU     384(AX)(BX*1), Y9
+	VMOVDQU     384(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     384(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     384(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     384(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     416(AX), Y8
+	VMOVDQU     416(AX)(BX*1), Y9
+	VMOVDQU     416(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     416(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     416(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     416(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     448(AX), Y8
+	VMOVDQU     448(AX)(BX*1), Y9
+	VMOVDQU     448(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     448(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     448(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     448(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     480(AX), Y8
+	VMOVDQU     480(AX)(BX*1), Y9
+	VMOVDQU     480(CX), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y3, Y3
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y2, Y2
+	VMOVDQU     480(CX)(SI*1), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y5, Y5
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y4, Y4
+	VMOVDQU     480(CX)(SI*2), Y10
+	VPMADDWD    Y8, Y10, Y11
+	VPADDD      Y11, Y7, Y7
+	VPMADDWD    Y9, Y10, Y10
+	VPADDD      Y10, Y6, Y6
+	VMOVDQU     480(DX), Y10
+	VPMADDWD    Y8, Y10, Y8
+	VPADDD      Y8, Y0, Y0
+	VPMADDWD    Y9, Y10, Y8
+	VPADDD      Y8, Y1, Y1
+	VMOVDQU     (SP), Y8
+	VPUNPCKLDQ  Y3, Y8, Y9
+	VPUNPCKHDQ  Y3, Y8, Y8
+	VPERM2I128  $0x20, Y8, Y9, Y3
+	VPERM2I128  $0x31, Y8, Y9, Y9
+	VMOVDQU     Y9, (SP)
+	VMOVDQU     32(SP), Y8
+	VPUNPCKLDQ  Y5, Y8, Y9
+	VPUNPCKHDQ  Y5, Y8, Y8
+	VPERM2I128  $0x20, Y8, Y9, Y5
+	VPERM2I128  $0x31, Y8, Y9, Y9
+	VMOVDQU     Y9, 32(SP)
+	VMOVDQU     64(SP), Y8
+	VPUNPCKLDQ  Y7, Y8, Y9
+	VPUNPCKHDQ  Y7, Y8, Y8
+	VPERM2I128  $0x20, Y8, Y9, Y7
+	VPERM2I128  $0x31, Y8, Y9, Y9
+	VMOVDQU     Y9, 64(SP)
+	VMOVDQU     96(SP), Y8
+	VPUNPCKLDQ  Y0, Y8, Y9
+	VPUNPCKHDQ  Y0, Y8, Y8
+	VPERM2I128  $0x20, Y8, Y9, Y0
+	VPERM2I128  $0x31, Y8, Y9, Y9
+	VMOVDQU     Y9, 96(SP)
+	VMOVDQU     128(SP), Y8
+	VPUNPCKLDQ  Y2, Y8, Y9
+	VPUNPCKHDQ  Y2, Y8, Y8
+	VPERM2I128  $0x20, Y8, Y9, Y2
+	VPERM2I128  $0x31, Y8, Y9, Y9
+	VMOVDQU     Y9, 128(SP)
+	VMOVDQU     160(SP), Y8
+	VPUNPCKLDQ  Y4, Y8, Y9
+	VPUNPCKHDQ  Y4, Y8, Y8
+	VPERM2I128  $0x20, Y8, Y9, Y4
+	VPERM2I128  $0x31, Y8, Y9, Y9
+	VMOVDQU     Y9, 160(SP)
+	VMOVDQU     192(SP), Y8
+	VPUNPCKLDQ  Y6, Y8, Y9
+	VPUNPCKHDQ  Y6, Y8, Y8
+	VPERM2I128  $0x20, Y8, Y9, Y6
+	VPERM2I128  $0x31, Y8, Y9, Y9
+	VMOVDQU     Y9, 192(SP)
+	VMOVDQU     224(SP), Y8
+	VPUNPCKLDQ  Y1, Y8, Y9
+	VPUNPCKHDQ  Y1, Y8, Y8
+	VPERM2I128  $0x20, Y8, Y9, Y1
+	VPERM2I128  $0x31, Y8, Y9, Y9
+	VMOVDQU     Y9, 224(SP)
+	VMOVDQU     matmul_spread0<>+0(SB), Y8
+	VPERMD      512(AX), Y8, Y8
+	VMOVUPS     (R8), Y9
+	VCVTDQ2PS   Y3, Y3
+	VMULPS      512(CX), Y8, Y10
+	VFMADD231PS Y10, Y3, Y9
+	VMOVUPS     Y9, (R8)
+	VMOVUPS     32(R8), Y3
+	VCVTDQ2PS   Y5, Y5
+	VMULPS      512(CX)(SI*1), Y8, Y9
+	VFMADD231PS Y9, Y5, Y3
+	VMOVUPS     Y3, 32(R8)
+	VMOVUPS     64(R8), Y3
+	VCVTDQ2PS   Y7, Y7
+	VMULPS      512(CX)(SI*2), Y8, Y5
+	VFMADD231PS Y5, Y7, Y3
+	VMOVUPS     Y3, 64(R8)
+	VMOVUPS     96(R8), Y3
+	VCVTDQ2PS   Y0, Y0
+	VMULPS      512(DX), Y8, Y5
+	VFMADD231PS Y5, Y0, Y3
+	VMOVUPS     Y3, 96(R8)
+	VMOVDQU     matmul_spread0<>+0(SB), Y0
+	VPERMD      512(AX)(BX*1), Y0, Y0
+	VMOVUPS     128(R8), Y3
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      512(CX), Y0, Y5
+	VFMADD231PS Y5, Y2, Y3
+	VMOVUPS     Y3, 128(R8)
+	VMOVUPS     160(R8), Y2
+	VCVTDQ2PS   Y4, Y4
+	VMULPS      512(CX)(SI*1), Y0, Y3
+	VFMADD231PS Y3, Y4, Y2
+	VMOVUPS     Y2, 160(R8)
+	VMOVUPS     192(R8), Y2
+	VCVTDQ2PS   Y6, Y6
+	VMULPS      512(CX)(SI*2), Y0, Y3
+	VFMADD231PS Y3, Y6, Y2
+	VMOVUPS     Y2, 192(R8)
+	VMOVUPS     224(R8), Y2
+	VCVTDQ2PS   Y1, Y1
+	VMULPS      512(DX), Y0, Y0
+	VFMADD231PS Y0, Y1, Y2
+	VMOVUPS     Y2, 224(R8)
+	VMOVDQU     matmul_spread1<>+0(SB), Y0
+	VPERMD      512(AX), Y0, Y0
+	VMOVDQU     (SP), Y2
+	VMOVUPS     (R8), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, (R8)
+	VMOVDQU     32(SP), Y2
+	VMOVUPS     32(R8), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX)(SI*1), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, 32(R8)
+	VMOVDQU     64(SP), Y2
+	VMOVUPS     64(R8), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX)(SI*2), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, 64(R8)
+	VMOVDQU     96(SP), Y2
+	VMOVUPS     96(R8), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(DX), Y0, Y0
+	VFMADD231PS Y0, Y2, Y1
+	VMOVUPS     Y1, 96(R8)
+	VMOVDQU     matmul_spread1<>+0(SB), Y0
+	VPERMD      512(AX)(BX*1), Y0, Y0
+	VMOVDQU     128(SP), Y2
+	VMOVUPS     128(R8), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, 128(R8)
+	VMOVDQU     160(SP), Y2
+	VMOVUPS     160(R8), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX)(SI*1), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, 160(R8)
+	VMOVDQU     192(SP), Y2
+	VMOVUPS     192(R8), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(CX)(SI*2), Y0, Y3
+	VFMADD231PS Y3, Y2, Y1
+	VMOVUPS     Y1, 192(R8)
+	VMOVDQU     224(SP), Y2
+	VMOVUPS     224(R8), Y1
+	VCVTDQ2PS   Y2, Y2
+	VMULPS      544(DX), Y0, Y0
+	VFMADD231PS Y0, Y2, Y1
+	VMOVUPS     Y1, 224(R8)
+	ADDQ        $0x000002a0, AX
+	ADDQ        $0x00000280, CX
+	ADDQ        $0x00000280, DX
+	DECQ        DI
+	JNZ         group
+	TESTQ       $0x00000002, R9
+	JZ          totals
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VMOVUPS      64(R8), Y2
+	VMOVUPS      96(R8), Y3
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VEXTRACTF128 $0x01, Y1, X4
+	VADDPS       X4, X1, X1
+	VEXTRACTF128 $0x01, Y2, X4
+	VADDPS       X4, X2, X2
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VUNPCKLPS    X1, X0, X4
+	VUNPCKHPS    X1, X0, X0
+	VADDPS       X0, X4, X4
+	VUNPCKLPS    X3, X2, X0
+	VUNPCKHPS    X3, X2, X1
+	VADDPS       X1, X0, X0
+	VMOVLHPS     X0, X4, X1
+	VMOVHLPS     X4, X0, X0
+	VADDPS       X0, X1, X1
+	VMOVUPS      X1, (AX)
+	ADDQ         CX, AX
+	VMOVUPS      128(R8), Y0
+	VMOVUPS      160(R8), Y1
+	VMOVUPS      192(R8), Y2
+	VMOVUPS      224(R8), Y3
+	VEXTRACTF128 $0x01, Y0, X4
+	VADDPS       X4, X0, X0
+	VEXTRACTF128 $0x01, Y1, X4
+	VADDPS       X4, X1, X1
+	VEXTRACTF128 $0x01, Y2, X4
+	VADDPS       X4, X2, X2
+	VEXTRACTF128 $0x01, Y3, X4
+	VADDPS       X4, X3, X3
+	VUNPCKLPS    X1, X0, X4
+	VUNPCKHPS    X1, X0, X0
+	VADDPS       X0, X4, X4
+	VUNPCKLPS    X3, X2, X0
+	VUNPCKHPS    X3, X2, X1
+	VADDPS       X1, X0, X0
+	VMOVLHPS     X0, X4, X1
+	VMOVHLPS     X4, X0, X0
+	VADDPS       X0, X1, X1
+	VMOVUPS      X1, (AX)
+	VZEROUPPER
+	RET
+
+// func intTile16x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·intTile16x2OffsetAVX2(SB), NOSPLIT, $256-72
+	MOVQ    x+0(FP), AX
+	MOVQ    w+16(FP), CX
+	MOVQ    xStride+8(FP), BX
+	MOVQ    wStride+24(FP), SI
+	MOVQ    n+32(FP), DI
+	LEAQ    (SI)(SI*2), DX
+	ADDQ    CX, DX
+	MOVQ    sums+40(FP), R8
+	MOVQ    mode+48(FP), R9
+	TESTQ   $0x00000001, R9
+	JNZ     group
+	VXORPS  Y0, Y0, Y0
+	VMOVUPS Y0, (R8)
+	VMOVUPS Y0, 32(R8)
+	VMOVUPS Y0, 64(R8)
+	VMOVUPS Y0, 96(R8)
+	VMOVUPS Y0, 128(R8)
+	VMOVUPS Y0, 160(R8)
+	VMOVUPS Y0, 192(R8)
+	VMOVUPS Y0, 224(R8)
 
 group:
 	VMOVDQU      (AX), Y0
@@ -4928,14 +5644,14 @@ group:
 	VPADDD       Y8, Y0, Y0
 	VPMADDWD     Y9, Y10, Y8
 	VPADDD       Y8, Y1, Y1
-	VMOVDQU      Y3, 256(SP)
-	VMOVDQU      Y5, 288(SP)
-	VMOVDQU      Y7, 320(SP)
-	VMOVDQU      Y0, 352(SP)
-	VMOVDQU      Y2, 384(SP)
-	VMOVDQU      Y4, 416(SP)
-	VMOVDQU      Y6, 448(SP)
-	VMOVDQU      Y1, 480(SP)
+	VMOVDQU      Y3, (SP)
+	VMOVDQU      Y5, 32(SP)
+	VMOVDQU      Y7, 64(SP)
+	VMOVDQU      Y0, 96(SP)
+	VMOVDQU      Y2, 128(SP)
+	VMOVDQU      Y4, 160(SP)
+	VMOVDQU      Y6, 192(SP)
+	VMOVDQU      Y1, 224(SP)
 	VMOVDQU      256(AX), Y0
 	VMOVDQU      256(AX)(BX*1), Y1
 	VMOVDQU      256(CX), Y2
@@ -5104,749 +5820,191 @@ group:
 	VPADDD       Y8, Y0, Y0
 	VPMADDWD     Y9, Y10, Y8
 	VPADDD       Y8, Y1, Y1
-	VMOVDQU      256(SP), Y8
+	VMOVDQU      (SP), Y8
 	VPUNPCKLDQ   Y3, Y8, Y9
 	VPUNPCKHDQ   Y3, Y8, Y8
 	VPERM2I128   $0x20, Y8, Y9, Y3
 	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 256(SP)
-	VMOVDQU      288(SP), Y8
+	VMOVDQU      Y9, (SP)
+	VMOVDQU      32(SP), Y8
 	VPUNPCKLDQ   Y5, Y8, Y9
 	VPUNPCKHDQ   Y5, Y8, Y8
 	VPERM2I128   $0x20, Y8, Y9, Y5
 	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 288(SP)
-	VMOVDQU      320(SP), Y8
+	VMOVDQU      Y9, 32(SP)
+	VMOVDQU      64(SP), Y8
 	VPUNPCKLDQ   Y7, Y8, Y9
 	VPUNPCKHDQ   Y7, Y8, Y8
 	VPERM2I128   $0x20, Y8, Y9, Y7
 	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 320(SP)
-	VMOVDQU      352(SP), Y8
+	VMOVDQU      Y9, 64(SP)
+	VMOVDQU      96(SP), Y8
 	VPUNPCKLDQ   Y0, Y8, Y9
 	VPUNPCKHDQ   Y0, Y8, Y8
 	VPERM2I128   $0x20, Y8, Y9, Y0
 	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 352(SP)
-	VMOVDQU      384(SP), Y8
+	VMOVDQU      Y9, 96(SP)
+	VMOVDQU      128(SP), Y8
 	VPUNPCKLDQ   Y2, Y8, Y9
 	VPUNPCKHDQ   Y2, Y8, Y8
 	VPERM2I128   $0x20, Y8, Y9, Y2
 	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 384(SP)
-	VMOVDQU      416(SP), Y8
+	VMOVDQU      Y9, 128(SP)
+	VMOVDQU      160(SP), Y8
 	VPUNPCKLDQ   Y4, Y8, Y9
 	VPUNPCKHDQ   Y4, Y8, Y8
 	VPERM2I128   $0x20, Y8, Y9, Y4
 	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 416(SP)
-	VMOVDQU      448(SP), Y8
+	VMOVDQU      Y9, 160(SP)
+	VMOVDQU      192(SP), Y8
 	VPUNPCKLDQ   Y6, Y8, Y9
 	VPUNPCKHDQ   Y6, Y8, Y8
 	VPERM2I128   $0x20, Y8, Y9, Y6
 	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 448(SP)
-	VMOVDQU      480(SP), Y8
+	VMOVDQU      Y9, 192(SP)
+	VMOVDQU      224(SP), Y8
 	VPUNPCKLDQ   Y1, Y8, Y9
 	VPUNPCKHDQ   Y1, Y8, Y8
 	VPERM2I128   $0x20, Y8, Y9, Y1
 	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 480(SP)
-	VMOVDQU      matmul_spread0<>+0(SB), Y8
-	VPERMD       512(AX), Y8, Y8
-	VMOVUPS      (SP), Y9
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       512(CX), Y8, Y10
-	VFMADD231PS  Y10, Y3, Y9
-	VMOVUPS      Y9, (SP)
-	VMOVUPS      32(SP), Y3
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       512(CX)(SI*1), Y8, Y9
-	VFMADD231PS  Y9, Y5, Y3
-	VMOVUPS      Y3, 32(SP)
-	VMOVUPS      64(SP), Y3
-	VCVTDQ2PS    Y7, Y7
-	VMULPS       512(CX)(SI*2), Y8, Y5
-	VFMADD231PS  Y5, Y7, Y3
-	VMOVUPS      Y3, 64(SP)
-	VMOVUPS      96(SP), Y3
-	VCVTDQ2PS    Y0, Y0
-	VMULPS       512(DX), Y8, Y5
-	VFMADD231PS  Y5, Y0, Y3
-	VMOVUPS      Y3, 96(SP)
-	VMOVDQU      matmul_spread0<>+0(SB), Y0
-	VPERMD       512(AX)(BX*1), Y0, Y0
-	VMOVUPS      128(SP), Y3
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       512(CX), Y0, Y5
-	VFMADD231PS  Y5, Y2, Y3
-	VMOVUPS      Y3, 128(SP)
-	VMOVUPS      160(SP), Y2
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       512(CX)(SI*1), Y0, Y3
-	VFMADD231PS  Y3, Y4, Y2
-	VMOVUPS      Y2, 160(SP)
-	VMOVUPS      192(SP), Y2
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       512(CX)(SI*2), Y0, Y3
-	VFMADD231PS  Y3, Y6, Y2
-	VMOVUPS      Y2, 192(SP)
-	VMOVUPS      224(SP), Y2
-	VCVTDQ2PS    Y1, Y1
-	VMULPS       512(DX), Y0, Y0
-	VFMADD231PS  Y0, Y1, Y2
-	VMOVUPS      Y2, 224(SP)
-	VMOVDQU      matmul_spread1<>+0(SB), Y0
-	VPERMD       512(AX), Y0, Y0
-	VMOVDQU      256(SP), Y2
-	VMOVUPS      (SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, (SP)
-	VMOVDQU      288(SP), Y2
-	VMOVUPS      32(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX)(SI*1), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, 32(SP)
-	VMOVDQU      320(SP), Y2
-	VMOVUPS      64(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX)(SI*2), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, 64(SP)
-	VMOVDQU      352(SP), Y2
-	VMOVUPS      96(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(DX), Y0, Y0
-	VFMADD231PS  Y0, Y2, Y1
-	VMOVUPS      Y1, 96(SP)
-	VMOVDQU      matmul_spread1<>+0(SB), Y0
-	VPERMD       512(AX)(BX*1), Y0, Y0
-	VMOVDQU      384(SP), Y2
-	VMOVUPS      128(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, 128(SP)
-	VMOVDQU      416(SP), Y2
-	VMOVUPS      160(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX)(SI*1), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, 160(SP)
-	VMOVDQU      448(SP), Y2
-	VMOVUPS      192(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(CX)(SI*2), Y0, Y3
-	VFMADD231PS  Y3, Y2, Y1
-	VMOVUPS      Y1, 192(SP)
-	VMOVDQU      480(SP), Y2
-	VMOVUPS      224(SP), Y1
-	VCVTDQ2PS    Y2, Y2
-	VMULPS       544(DX), Y0, Y0
-	VFMADD231PS  Y0, Y2, Y1
-	VMOVUPS      Y1, 224(SP)
-	ADDQ         $0x000002a0, AX
-	ADDQ         $0x00000280, CX
-	ADDQ         $0x00000280, DX
-	DECQ         DI
-	JNZ          group
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
-	VMOVUPS      (SP), Y0
-	VMOVUPS      32(SP), Y1
-	VMOVUPS      64(SP), Y2
-	VMOVUPS      96(SP), Y3
-	VEXTRACTF128 $0x01, Y0, X4
-	VADDPS       X4, X0, X0
-	VEXTRACTF128 $0x01, Y1, X4
-	VADDPS       X4, X1, X1
-	VEXTRACTF128 $0x01, Y2, X4
-	VADDPS       X4, X2, X2
-	VEXTRACTF128 $0x01, Y3, X4
-	VADDPS       X4, X3, X3
-	VUNPCKLPS    X1, X0, X4
-	VUNPCKHPS    X1, X0, X0
-	VADDPS       X0, X4, X4
-	VUNPCKLPS    X3, X2, X0
-	VUNPCKHPS    X3, X2, X1
-	VADDPS       X1, X0, X0
-	VMOVLHPS     X0, X4, X1
-	VMOVHLPS     X4, X0, X0
-	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)
-	ADDQ         CX, AX
-	VMOVUPS      128(SP), Y0
-	VMOVUPS      160(SP), Y1
-	VMOVUPS      192(SP), Y2
-	VMOVUPS      224(SP), Y3
-	VEXTRACTF128 $0x01, Y0, X4
-	VADDPS       X4, X0, X0
-	VEXTRACTF128 $0x01, Y1, X4
-	VADDPS       X4, X1, X1
-	VEXTRACTF128 $0x01, Y2, X4
-	VADDPS       X4, X2, X2
-	VEXTRACTF128 $0x01, Y3, X4
-	VADDPS       X4, X3, X3
-	VUNPCKLPS    X1, X0, X4
-	VUNPCKHPS    X1, X0, X0
-	VADDPS       X0, X4, X4
-	VUNPCKLPS    X3, X2, X0
-	VUNPCKHPS    X3, X2, X1
-	VADDPS       X1, X0, X0
-	VMOVLHPS     X0, X4, X1
-	VMOVHLPS     X4, X0, X0
-	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)
-	VZEROUPPER
-	RET
-
-// func intTile16x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile16x2OffsetAVX2(SB), NOSPLIT, $512-56
-	MOVQ    x+0(FP), AX
-	MOVQ    w+16(FP), CX
-	MOVQ    xStride+8(FP), BX
-	MOVQ    wStride+24(FP), SI
-	MOVQ    n+32(FP), DI
-	LEAQ    (SI)(SI*2), DX
-	ADDQ    CX, DX
-	VXORPS  Y0, Y0, Y0
-	VMOVUPS Y0, (SP)
-	VMOVUPS Y0, 32(SP)
-	VMOVUPS Y0, 64(SP)
-	VMOVUPS Y0, 96(SP)
-	VMOVUPS Y0, 128(SP)
-	VMOVUPS Y0, 160(SP)
-	VMOVUPS Y0, 192(SP)
-	VMOVUPS Y0, 224(SP)
-
-group:
-	VMOVDQU      (AX), Y0
-	VMOVDQU      (AX)(BX*1), Y1
-	VMOVDQU      (CX), Y2
-	VPMADDWD     Y0, Y2, Y3
-	VPMADDWD     Y1, Y2, Y2
-	VMOVDQU      (CX)(SI*1), Y4
-	VPMADDWD     Y0, Y4, Y5
-	VPMADDWD     Y1, Y4, Y4
-	VMOVDQU      (CX)(SI*2), Y6
-	VPMADDWD     Y0, Y6, Y7
-	VPMADDWD     Y1, Y6, Y6
-	VMOVDQU      (DX), Y8
-	VPMADDWD     Y0, Y8, Y0
-	VPMADDWD     Y1, Y8, Y1
-	VMOVDQU      32(AX), Y8
-	VMOVDQU      32(AX)(BX*1), Y9
-	VMOVDQU      32(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      32(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      32(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      32(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      64(AX), Y8
-	VMOVDQU      64(AX)(BX*1), Y9
-	VMOVDQU      64(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      64(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      64(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      64(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      96(AX), Y8
-	VMOVDQU      96(AX)(BX*1), Y9
-	VMOVDQU      96(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      96(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      96(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      96(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      128(AX), Y8
-	VMOVDQU      128(AX)(BX*1), Y9
-	VMOVDQU      128(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      128(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      128(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      128(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      160(AX), Y8
-	VMOVDQU      160(AX)(BX*1), Y9
-	VMOVDQU      160(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      160(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      160(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      160(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      192(AX), Y8
-	VMOVDQU      192(AX)(BX*1), Y9
-	VMOVDQU      192(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      192(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      192(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      192(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      224(AX), Y8
-	VMOVDQU      224(AX)(BX*1), Y9
-	VMOVDQU      224(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      224(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      224(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      224(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      Y3, 256(SP)
-	VMOVDQU      Y5, 288(SP)
-	VMOVDQU      Y7, 320(SP)
-	VMOVDQU      Y0, 352(SP)
-	VMOVDQU      Y2, 384(SP)
-	VMOVDQU      Y4, 416(SP)
-	VMOVDQU      Y6, 448(SP)
-	VMOVDQU      Y1, 480(SP)
-	VMOVDQU      256(AX), Y0
-	VMOVDQU      256(AX)(BX*1), Y1
-	VMOVDQU      256(CX), Y2
-	VPMADDWD     Y0, Y2, Y3
-	VPMADDWD     Y1, Y2, Y2
-	VMOVDQU      256(CX)(SI*1), Y4
-	VPMADDWD     Y0, Y4, Y5
-	VPMADDWD     Y1, Y4, Y4
-	VMOVDQU      256(CX)(SI*2), Y6
-	VPMADDWD     Y0, Y6, Y7
-	VPMADDWD     Y1, Y6, Y6
-	VMOVDQU      256(DX), Y8
-	VPMADDWD     Y0, Y8, Y0
-	VPMADDWD     Y1, Y8, Y1
-	VMOVDQU      288(AX), Y8
-	VMOVDQU      288(AX)(BX*1), Y9
-	VMOVDQU      288(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      288(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      288(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      288(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      320(AX), Y8
-	VMOVDQU      320(AX)(BX*1), Y9
-	VMOVDQU      320(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      320(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      320(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      320(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      352(AX), Y8
-	VMOVDQU      352(AX)(BX*1), Y9
-	VMOVDQU      352(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      352(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      352(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      352(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      384(AX), Y8
-	VMOVDQU      384(AX)(BX*1), Y9
-	VMOVDQU      384(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      384(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      384(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      384(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      416(AX), Y8
-	VMOVDQU      416(AX)(BX*1), Y9
-	VMOVDQU      416(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      416(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      416(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      416(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      448(AX), Y8
-	VMOVDQU      448(AX)(BX*1), Y9
-	VMOVDQU      448(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      448(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      448(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      448(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      480(AX), Y8
-	VMOVDQU      480(AX)(BX*1), Y9
-	VMOVDQU      480(CX), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y3, Y3
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y2, Y2
-	VMOVDQU      480(CX)(SI*1), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y5, Y5
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      480(CX)(SI*2), Y10
-	VPMADDWD     Y8, Y10, Y11
-	VPADDD       Y11, Y7, Y7
-	VPMADDWD     Y9, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      480(DX), Y10
-	VPMADDWD     Y8, Y10, Y8
-	VPADDD       Y8, Y0, Y0
-	VPMADDWD     Y9, Y10, Y8
-	VPADDD       Y8, Y1, Y1
-	VMOVDQU      256(SP), Y8
-	VPUNPCKLDQ   Y3, Y8, Y9
-	VPUNPCKHDQ   Y3, Y8, Y8
-	VPERM2I128   $0x20, Y8, Y9, Y3
-	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 256(SP)
-	VMOVDQU      288(SP), Y8
-	VPUNPCKLDQ   Y5, Y8, Y9
-	VPUNPCKHDQ   Y5, Y8, Y8
-	VPERM2I128   $0x20, Y8, Y9, Y5
-	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 288(SP)
-	VMOVDQU      320(SP), Y8
-	VPUNPCKLDQ   Y7, Y8, Y9
-	VPUNPCKHDQ   Y7, Y8, Y8
-	VPERM2I128   $0x20, Y8, Y9, Y7
-	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 320(SP)
-	VMOVDQU      352(SP), Y8
-	VPUNPCKLDQ   Y0, Y8, Y9
-	VPUNPCKHDQ   Y0, Y8, Y8
-	VPERM2I128   $0x20, Y8, Y9, Y0
-	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 352(SP)
-	VMOVDQU      384(SP), Y8
-	VPUNPCKLDQ   Y2, Y8, Y9
-	VPUNPCKHDQ   Y2, Y8, Y8
-	VPERM2I128   $0x20, Y8, Y9, Y2
-	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 384(SP)
-	VMOVDQU      416(SP), Y8
-	VPUNPCKLDQ   Y4, Y8, Y9
-	VPUNPCKHDQ   Y4, Y8, Y8
-	VPERM2I128   $0x20, Y8, Y9, Y4
-	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 416(SP)
-	VMOVDQU      448(SP), Y8
-	VPUNPCKLDQ   Y6, Y8, Y9
-	VPUNPCKHDQ   Y6, Y8, Y8
-	VPERM2I128   $0x20, Y8, Y9, Y6
-	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 448(SP)
-	VMOVDQU      480(SP), Y8
-	VPUNPCKLDQ   Y1, Y8, Y9
-	VPUNPCKHDQ   Y1, Y8, Y8
-	VPERM2I128   $0x20, Y8, Y9, Y1
-	VPERM2I128   $0x31, Y8, Y9, Y9
-	VMOVDQU      Y9, 480(SP)
+	VMOVDQU      Y9, 224(SP)
 	VMOVDQU      matmul_spread0<>+0(SB), Y8
 	VPERMD       512(AX), Y8, Y8
 	VCVTDQ2PS    608(AX), Y9
 	VMULPS       Y8, Y9, Y9
-	VMOVUPS      (SP), Y10
+	VMOVUPS      (R8), Y10
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       512(CX), Y8, Y11
 	VFMADD231PS  Y11, Y3, Y10
 	VFNMADD231PS 576(CX), Y9, Y10
-	VMOVUPS      Y10, (SP)
-	VMOVUPS      32(SP), Y3
+	VMOVUPS      Y10, (R8)
+	VMOVUPS      32(R8), Y3
 	VCVTDQ2PS    Y5, Y5
 	VMULPS       512(CX)(SI*1), Y8, Y10
 	VFMADD231PS  Y10, Y5, Y3
 	VFNMADD231PS 576(CX)(SI*1), Y9, Y3
-	VMOVUPS      Y3, 32(SP)
-	VMOVUPS      64(SP), Y3
+	VMOVUPS      Y3, 32(R8)
+	VMOVUPS      64(R8), Y3
 	VCVTDQ2PS    Y7, Y7
 	VMULPS       512(CX)(SI*2), Y8, Y5
 	VFMADD231PS  Y5, Y7, Y3
 	VFNMADD231PS 576(CX)(SI*2), Y9, Y3
-	VMOVUPS      Y3, 64(SP)
-	VMOVUPS      96(SP), Y3
+	VMOVUPS      Y3, 64(R8)
+	VMOVUPS      96(R8), Y3
 	VCVTDQ2PS    Y0, Y0
 	VMULPS       512(DX), Y8, Y5
 	VFMADD231PS  Y5, Y0, Y3
 	VFNMADD231PS 576(DX), Y9, Y3
-	VMOVUPS      Y3, 96(SP)
+	VMOVUPS      Y3, 96(R8)
 	VMOVDQU      matmul_spread0<>+0(SB), Y0
 	VPERMD       512(AX)(BX*1), Y0, Y0
 	VCVTDQ2PS    608(AX)(BX*1), Y3
 	VMULPS       Y0, Y3, Y3
-	VMOVUPS      128(SP), Y5
+	VMOVUPS      128(R8), Y5
 	VCVTDQ2PS    Y2, Y2
 	VMULPS       512(CX), Y0, Y7
 	VFMADD231PS  Y7, Y2, Y5
 	VFNMADD231PS 576(CX), Y3, Y5
-	VMOVUPS      Y5, 128(SP)
-	VMOVUPS      160(SP), Y2
+	VMOVUPS      Y5, 128(R8)
+	VMOVUPS      160(R8), Y2
 	VCVTDQ2PS    Y4, Y4
 	VMULPS       512(CX)(SI*1), Y0, Y5
 	VFMADD231PS  Y5, Y4, Y2
 	VFNMADD231PS 576(CX)(SI*1), Y3, Y2
-	VMOVUPS      Y2, 160(SP)
-	VMOVUPS      192(SP), Y2
+	VMOVUPS      Y2, 160(R8)
+	VMOVUPS      192(R8), Y2
 	VCVTDQ2PS    Y6, Y6
 	VMULPS       512(CX)(SI*2), Y0, Y4
 	VFMADD231PS  Y4, Y6, Y2
 	VFNMADD231PS 576(CX)(SI*2), Y3, Y2
-	VMOVUPS      Y2, 192(SP)
-	VMOVUPS      224(SP), Y2
+	VMOVUPS      Y2, 192(R8)
+	VMOVUPS      224(R8), Y2
 	VCVTDQ2PS    Y1, Y1
 	VMULPS       512(DX), Y0, Y0
 	VFMADD231PS  Y0, Y1, Y2
 	VFNMADD231PS 576(DX), Y3, Y2
-	VMOVUPS      Y2, 224(SP)
+	VMOVUPS      Y2, 224(R8)
 	VMOVDQU      matmul_spread1<>+0(SB), Y0
 	VPERMD       512(AX), Y0, Y0
 	VCVTDQ2PS    640(AX), Y1
 	VMULPS       Y0, Y1, Y1
-	VMOVDQU      256(SP), Y3
-	VMOVUPS      (SP), Y2
+	VMOVDQU      (SP), Y3
+	VMOVUPS      (R8), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX), Y1, Y2
-	VMOVUPS      Y2, (SP)
-	VMOVDQU      288(SP), Y3
-	VMOVUPS      32(SP), Y2
+	VMOVUPS      Y2, (R8)
+	VMOVDQU      32(SP), Y3
+	VMOVUPS      32(R8), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX)(SI*1), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX)(SI*1), Y1, Y2
-	VMOVUPS      Y2, 32(SP)
-	VMOVDQU      320(SP), Y3
-	VMOVUPS      64(SP), Y2
+	VMOVUPS      Y2, 32(R8)
+	VMOVDQU      64(SP), Y3
+	VMOVUPS      64(R8), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX)(SI*2), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX)(SI*2), Y1, Y2
-	VMOVUPS      Y2, 64(SP)
-	VMOVDQU      352(SP), Y3
-	VMOVUPS      96(SP), Y2
+	VMOVUPS      Y2, 64(R8)
+	VMOVDQU      96(SP), Y3
+	VMOVUPS      96(R8), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(DX), Y0, Y0
 	VFMADD231PS  Y0, Y3, Y2
 	VFNMADD231PS 608(DX), Y1, Y2
-	VMOVUPS      Y2, 96(SP)
+	VMOVUPS      Y2, 96(R8)
 	VMOVDQU      matmul_spread1<>+0(SB), Y0
 	VPERMD       512(AX)(BX*1), Y0, Y0
 	VCVTDQ2PS    640(AX)(BX*1), Y1
 	VMULPS       Y0, Y1, Y1
-	VMOVDQU      384(SP), Y3
-	VMOVUPS      128(SP), Y2
+	VMOVDQU      128(SP), Y3
+	VMOVUPS      128(R8), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX), Y1, Y2
-	VMOVUPS      Y2, 128(SP)
-	VMOVDQU      416(SP), Y3
-	VMOVUPS      160(SP), Y2
+	VMOVUPS      Y2, 128(R8)
+	VMOVDQU      160(SP), Y3
+	VMOVUPS      160(R8), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX)(SI*1), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX)(SI*1), Y1, Y2
-	VMOVUPS      Y2, 160(SP)
-	VMOVDQU      448(SP), Y3
-	VMOVUPS      192(SP), Y2
+	VMOVUPS      Y2, 160(R8)
+	VMOVDQU      192(SP), Y3
+	VMOVUPS      192(R8), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(CX)(SI*2), Y0, Y4
 	VFMADD231PS  Y4, Y3, Y2
 	VFNMADD231PS 608(CX)(SI*2), Y1, Y2
-	VMOVUPS      Y2, 192(SP)
-	VMOVDQU      480(SP), Y3
-	VMOVUPS      224(SP), Y2
+	VMOVUPS      Y2, 192(R8)
+	VMOVDQU      224(SP), Y3
+	VMOVUPS      224(R8), Y2
 	VCVTDQ2PS    Y3, Y3
 	VMULPS       544(DX), Y0, Y0
 	VFMADD231PS  Y0, Y3, Y2
 	VFNMADD231PS 608(DX), Y1, Y2
-	VMOVUPS      Y2, 224(SP)
+	VMOVUPS      Y2, 224(R8)
 	ADDQ         $0x000002a0, AX
 	ADDQ         $0x00000280, CX
 	ADDQ         $0x00000280, DX
 	DECQ         DI
 	JNZ          group
-	MOVQ         out+40(FP), AX
-	MOVQ         outStride+48(FP), CX
-	VMOVUPS      (SP), Y0
-	VMOVUPS      32(SP), Y1
-	VMOVUPS      64(SP), Y2
-	VMOVUPS      96(SP), Y3
+	TESTQ        $0x00000002, R9
+	JZ           totals
+	VZEROUPPER
+	RET
+
+totals:
+	MOVQ         out+56(FP), AX
+	MOVQ         outStride+64(FP), CX
+	VMOVUPS      (R8), Y0
+	VMOVUPS      32(R8), Y1
+	VMOVUPS      64(R8), Y2
+	VMOVUPS      96(R8), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -5866,10 +6024,10 @@ group:
 	VADDPS       X0, X1, X1
 	VMOVUPS      X1, (AX)
 	ADDQ         CX, AX
-	VMOVUPS      128(SP), Y0
-	VMOVUPS      160(SP), Y1
-	VMOVUPS      192(SP), Y2
-	VMOVUPS      224(SP), Y3
+	VMOVUPS      128(R8), Y0
+	VMOVUPS      160(R8), Y1
+	VMOVUPS      192(R8), Y2
+	VMOVUPS      224(R8), Y3
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4

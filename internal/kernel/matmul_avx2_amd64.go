@@ -99,19 +99,39 @@ func floatTail(t quant.Type, dst []float32, row []byte, from, to int) {
 	mustDecode(t, dst[:to-from], row[from*t.BlockBytes():])
 }
 
-func floatTileAVX2(t *floatTile) {
-	f := [...]func(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int){
-		floatTile1AVX2, floatTile2AVX2, floatTile3AVX2}[t.nx-1]
+// tileMode tells a tile's loop what to do with the running sums: bit 0 continues them, bit 1 leaves
+// them for the next columns.
+func (t *tile) mode() (m int) {
+	if !t.first {
+		m |= 1
+	}
+	if !t.last {
+		m |= 2
+	}
+	return m
+}
+
+// outputs calls f with where a whole tile's outputs go, and copies those that are meant.
+func (t *tile) outputs(f func(out *float32, stride int)) {
 	if t.nw == 4 {
-		f(&t.x[0], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &t.out[0], 4*t.outStride)
+		f(&t.out[0], 4*t.outStride)
 		return
 	}
-	var out [3 * 4]float32
-	f(&t.x[0], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &out[0], 4*4)
-	for r := range t.nx {
+	var out [tileRows * 4]float32
+	f(&out[0], 4*4)
+	for r := 0; r < t.nx && t.last; r++ {
 		copy(t.out[r*t.outStride:][:t.nw], out[4*r:])
 	}
 }
+
+func floatTileAVX2(t floatTile) {
+	f := [...]tileFunc[float32, float32]{floatTile1AVX2, floatTile2AVX2, floatTile3AVX2}[t.nx-1]
+	t.outputs(func(out *float32, stride int) {
+		f(&t.x[0], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &t.sums[0][0], t.mode(), out, stride)
+	})
+}
+
+type tileFunc[X, W any] func(x *X, xStride int, w *W, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 
 type intRowsFunc func(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 
@@ -168,7 +188,7 @@ func unpackAVX2(t quant.Type, f func(dst *byte, src *byte, n int)) func(dst []pa
 	}
 }
 
-type intTileFunc func(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+type intTileFunc = tileFunc[byte, byte]
 
 // intTiles are indexed by runs of 16, offsets, and rows of activations less one.
 var intTiles = [2][2][2]intTileFunc{
@@ -187,17 +207,10 @@ func (f *intFormat) tileAVX2(nx int) intTileFunc {
 	return intTiles[short][offset][nx-1]
 }
 
-func intTileAVX2(t *intTile) {
+func intTileAVX2(t intTile) {
 	f := t.format.tileAVX2(t.nx)
-	x, xStride := bytePtr(&t.x[0]), t.n*int(unsafe.Sizeof(actGroup{}))
-	w, wStride := bytePtr(&t.w[0]), t.n*int(unsafe.Sizeof(panelGroup{}))
-	if t.nw == 4 {
-		f(x, xStride, w, wStride, t.n, &t.out[0], 4*t.outStride)
-		return
-	}
-	var out [2 * 4]float32
-	f(x, xStride, w, wStride, t.n, &out[0], 4*4)
-	for r := range t.nx {
-		copy(t.out[r*t.outStride:][:t.nw], out[4*r:])
-	}
+	xStride, wStride := t.xStride*int(unsafe.Sizeof(actGroup{})), t.wStride*int(unsafe.Sizeof(panelGroup{}))
+	t.outputs(func(out *float32, stride int) {
+		f(bytePtr(&t.x[0]), xStride, bytePtr(&t.w[0]), wStride, t.n, &t.sums[0][0], t.mode(), out, stride)
+	})
 }

@@ -38,58 +38,61 @@ func (f *intFormat) unpackGo(dst []panelGroup, src []byte, s workspace) {
 	}
 }
 
-// intTile is a tile of integer products: out[r*outStride+i] = row i of w · row r of x, of n groups.
+// intTile is a tile of integer products over n groups of columns.
 type intTile struct {
-	format    *intFormat
-	x         []actGroup // rows of n groups, one after the other
-	w         []panelGroup
-	n         int
-	nx, nw    int // up to 2 and 4 rows
-	out       []float32
-	outStride int
+	tile
+	format           *intFormat
+	x                []actGroup
+	w                []panelGroup
+	xStride, wStride int
+	n                int
 }
 
-// intPanels unpacks rows lo to hi, a few at a time, and multiplies them with every row of activations.
-func intPanels(j *product, s workspace, lo, hi int) {
-	n := j.a.Stride / groupValues
-	panel := s.groups(j.panel, n)
-	t := intTile{format: j.format, n: n, outStride: j.outStride}
-	for ; lo < hi; lo += j.panel {
-		rows := min(j.panel, hi-lo)
-		for i := range rows {
-			j.unpack(panel[i*n:(i+1)*n], j.row(lo+i), s)
-		}
-		for r := 0; r < j.a.Rows; r += t.nx {
-			t.nx = min(2, j.a.Rows-r)
-			t.x = j.a.groups[r*n:]
-			for i := 0; i < rows; i += t.nw {
-				t.nw = min(4, rows-i)
-				t.w = panel[i*n:]
-				t.out = j.out[r*j.outStride+lo+i:]
-				active.matmul.intTile(&t)
-			}
+// integers multiplies the panel's columns with rows r0 to r1 of activations.
+func (p *panel) integers(r0, r1 int) {
+	j := p.j
+	n, stride := (p.to-p.at)/groupValues, j.a.Stride/groupValues
+	w := p.s.groups(panelRows * n)
+	for i := range p.n {
+		p.unpack(w[i*n:(i+1)*n], i)
+	}
+	for r := r0; r < r1; r += 2 {
+		for i := 0; i < p.n; i += 4 {
+			active.matmul.intTile(intTile{
+				tile: p.tile(r0, r, i, min(2, r1-r)), format: j.format, n: n,
+				x: j.a.groups[r*stride+p.at/groupValues:], xStride: stride, w: w[i*n:], wStride: n,
+			})
 		}
 	}
 }
 
-func intTileGo(t *intTile) {
+// unpack unpacks the panel's part of its row i.
+func (p *panel) unpack(dst []panelGroup, i int) {
+	if p.j.unpack != nil {
+		p.j.unpack(dst, p.source(i), p.s)
+	} else {
+		p.j.format.unpackGo(dst, p.source(i), p.s)
+	}
+}
+
+func intTileGo(t intTile) {
 	for r := range t.nx {
 		for i := range t.nw {
-			t.out[r*t.outStride+i] = t.format.dot(t.w[i*t.n:][:t.n], t.x[r*t.n:][:t.n])
+			s := t.begin(r, i)
+			t.format.addGroups(s, t.w[i*t.wStride:][:t.n], t.x[r*t.xStride:][:t.n])
+			t.end(r, i)
 		}
 	}
 }
 
-// dot is the definition of an integer product: the integer sum T of each run is exact, becomes f32
-// once, and joins running sum (run mod 8) in rising order of runs.
-func (f *intFormat) dot(w []panelGroup, x []actGroup) float32 {
-	var s [8]float32
+// addGroups is the definition of an integer product: the integer sum T of each run is exact, becomes
+// f32 once, and joins running sum (run mod 8) in rising order of runs.
+func (f *intFormat) addGroups(s *sums, w []panelGroup, x []actGroup) {
 	for i := range w {
 		for r := range groupValues / f.run {
 			f.addRun(&s[r%8], &w[i], &x[i], r)
 		}
 	}
-	return total(&s)
 }
 
 func (f *intFormat) addRun(s *float32, w *panelGroup, x *actGroup, r int) {

@@ -40,20 +40,20 @@ func decodeRowF16AVX2(dst *float32, src *byte, k8 int)
 //go:noescape
 func decodeRowBF16AVX2(dst *float32, src *byte, k8 int)
 
-// floatTile1AVX2 writes 1 × 4 outputs over k8×8 values, at least 8. Strides are in bytes.
+// floatTile1AVX2 computes 1 × 4 outputs over k8×8 values, at least 8. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func floatTile1AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)
+func floatTile1AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
 
-// floatTile2AVX2 writes 2 × 4 outputs over k8×8 values, at least 8. Strides are in bytes.
+// floatTile2AVX2 computes 2 × 4 outputs over k8×8 values, at least 8. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)
+func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
 
-// floatTile3AVX2 writes 3 × 4 outputs over k8×8 values, at least 8. Strides are in bytes.
+// floatTile3AVX2 computes 3 × 4 outputs over k8×8 values, at least 8. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)
+func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
 
 // intRowsQ4_0AVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
 // If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
@@ -115,42 +115,42 @@ func intRowsQ6KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, t
 //go:noescape
 func unpackQ6KAVX2(dst *byte, src *byte, n int)
 
-// intTile32x1AVX2 writes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes.
+// intTile32x1AVX2 computes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile32x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+func intTile32x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 
-// intTile32x1OffsetAVX2 writes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes.
+// intTile32x1OffsetAVX2 computes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile32x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+func intTile32x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 
-// intTile16x1AVX2 writes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes.
+// intTile16x1AVX2 computes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile16x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+func intTile16x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 
-// intTile16x1OffsetAVX2 writes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes.
+// intTile16x1OffsetAVX2 computes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile16x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+func intTile16x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 
-// intTile32x2AVX2 writes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes.
+// intTile32x2AVX2 computes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile32x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+func intTile32x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 
-// intTile32x2OffsetAVX2 writes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes.
+// intTile32x2OffsetAVX2 computes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile32x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+func intTile32x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 
-// intTile16x2AVX2 writes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes.
+// intTile16x2AVX2 computes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile16x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+func intTile16x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
 
-// intTile16x2OffsetAVX2 writes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes.
+// intTile16x2OffsetAVX2 computes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile16x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)
+func intTile16x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)

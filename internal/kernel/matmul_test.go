@@ -187,9 +187,9 @@ func testCols(t quant.Type) []int {
 		return []int{256, 512, 1024, 4096}
 	}
 	if t.IsFloat() {
-		return []int{1, 7, 8, 13, 32, 100, 576, 1029, 4096}
+		return []int{1, 7, 8, 13, 32, 100, 576, 1029, 2049, 4096}
 	}
-	return []int{32, 64, 224, 256, 288, 576, 1504, 4096}
+	return []int{32, 64, 224, 256, 288, 576, 1504, 2080, 4096}
 }
 
 func checkSameBits(t *testing.T, rng *rand.Rand, typ quant.Type, cols, mode int) {
@@ -251,12 +251,14 @@ func referenceMatMul(w Weights, x []float32, exact bool) []float32 {
 		groups := make([]panelGroup, a.Stride/groupValues)
 		f := intFormats[w.Type]
 		for r := range batch {
+			var s sums
 			if Integer(w.Type, exact) {
 				f.unpackGo(groups, w.row(i), workspace{make([]byte, tailBytes)})
-				out[r*w.Rows+i] = f.dot(groups, a.row(r))
+				f.addGroups(&s, groups, a.row(r))
 			} else {
-				out[r*w.Rows+i] = dotFloat(decoded, a.F32[r*a.Stride:][:padded])
+				s.addFloats(decoded, a.F32[r*a.Stride:][:padded])
 			}
+			out[r*w.Rows+i] = s.total()
 		}
 	}
 	return out
@@ -340,6 +342,23 @@ func TestMatMulAllocatesNothing(t *testing.T) {
 		out, scratch := make([]float32, 64), make([]byte, ScratchBytes(2, 256))
 		if n := testing.AllocsPerRun(100, func() { MatMul(p, scratch, w, a, out, 64, false) }); n >= 1 {
 			t.Errorf("%v: %v allocations", typ, n)
+		}
+	}
+}
+
+// More rows of activations than meet a panel at a time, in a matrix of two blocks of columns.
+func TestMatMulLargeBatch(t *testing.T) {
+	rng := rand.New(rand.NewPCG(51, 52))
+	const cols, batch = panelCols + groupValues, blockRows + 5
+	x := make([]float32, batch*cols)
+	fillNormal(rng, x)
+	a := makeActs(batch, cols, x)
+	for _, typ := range []quant.Type{quant.F16, quant.Q6_K} {
+		w := randomWeights(rng, typ, 6, cols, false)
+		got := runMatMul(2, w, a, false)
+		for _, r := range []int{0, blockRows - 1, blockRows, batch - 1} {
+			want := runMatMul(1, w, makeActs(1, cols, x[r*cols:(r+1)*cols]), false)
+			diffFloats(t, fmt.Sprint(typ, r), got[r*w.Rows:(r+1)*w.Rows], want)
 		}
 	}
 }

@@ -106,8 +106,8 @@ func decodeRow(name string, size int, load func(Mem) Op) {
 // floatTile emits a tile of nx rows of activations and 4 rows of f32 weights.
 func floatTile(nx int) {
 	begin(fmt.Sprintf("floatTile%dAVX2", nx),
-		"func(x *float32, xStride int, w *float32, wStride int, k8 int, out *float32, outStride int)",
-		fmt.Sprintf("writes %d × 4 outputs over k8×8 values, at least 8. Strides are in bytes.", nx))
+		"func(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)",
+		fmt.Sprintf("computes %d × 4 outputs over k8×8 values, at least 8. Strides are in bytes. Mode is as in tile.mode.", nx))
 	w := param("w")
 	wStride := param("wStride")
 	w3 := GP64()
@@ -118,11 +118,19 @@ func floatTile(nx int) {
 	n := param("k8")
 	rows := []Mem{{Base: w}, {Base: w, Index: wStride, Scale: 1}, {Base: w, Index: wStride, Scale: 2}, {Base: w3}}
 	cols := []Mem{{Base: x}, {Base: x, Index: xStride, Scale: 1}, {Base: x, Index: xStride, Scale: 2}}
+	sums, mode := param("sums"), param("mode")
 	acc := make([][4]VecVirtual, nx)
 	for r := range acc {
 		for i := range acc[r] {
 			acc[r][i] = YMM()
 			VXORPS(acc[r][i], acc[r][i], acc[r][i])
+		}
+	}
+	TESTQ(U32(1), mode)
+	JZ(LabelRef("loop"))
+	for r := range acc {
+		for i := range acc[r] {
+			VMOVUPS(mem(sums, 32*(4*r+i)), acc[r][i])
 		}
 	}
 	loop("loop", n, func() {
@@ -142,6 +150,15 @@ func floatTile(nx int) {
 			ADDQ(U8(32), p)
 		}
 	})
+	TESTQ(U32(2), mode)
+	JZ(LabelRef("totals"))
+	for r := range acc {
+		for i := range acc[r] {
+			VMOVUPS(acc[r][i], mem(sums, 32*(4*r+i)))
+		}
+	}
+	end()
+	Label("totals")
 	out := param("out")
 	outStride := param("outStride")
 	for r := range acc {

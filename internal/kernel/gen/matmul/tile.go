@@ -22,8 +22,8 @@ func (k tileKind) name(nx int) string {
 	return s + "AVX2"
 }
 
-// tile emits nx rows of activations times 4 panel rows. Running sums, 32 bytes an output, lie on the
-// stack, because the sums of a group fill the registers.
+// tile emits nx rows of activations times 4 panel rows. Running sums, 32 bytes an output, lie in
+// memory, because the sums of a group fill the registers.
 type tile struct {
 	tileKind
 	nx         int
@@ -32,8 +32,8 @@ type tile struct {
 }
 
 func intTile(kind tileKind, nx int) {
-	begin(kind.name(nx), "func(x *byte, xStride int, w *byte, wStride int, n int, out *float32, outStride int)",
-		fmt.Sprintf("writes %d × 4 outputs over n ≥ 1 groups. Strides are in bytes.", nx))
+	begin(kind.name(nx), "func(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)",
+		fmt.Sprintf("computes %d × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.", nx))
 	t := tile{tileKind: kind, nx: nx}
 	x, w, w3 := param("x"), param("w"), GP64()
 	xStride, wStride := param("xStride"), param("wStride")
@@ -42,10 +42,13 @@ func intTile(kind tileKind, nx int) {
 	ADDQ(w, w3)
 	t.w = [4]Mem{{Base: w}, {Base: w, Index: wStride, Scale: 1}, {Base: w, Index: wStride, Scale: 2}, {Base: w3}}
 	t.x = [4]Mem{{Base: x}, {Base: x, Index: xStride, Scale: 1}}
-	t.sums = AllocLocal(32 * 4 * nx)
+	sums, mode := param("sums"), param("mode")
+	t.sums = mem(sums, 0)
 	if kind.run == 16 {
 		t.even = AllocLocal(32 * 4 * nx)
 	}
+	TESTQ(U32(1), mode)
+	JNZ(LabelRef("group"))
 	zero := YMM()
 	VXORPS(zero, zero, zero)
 	for i := range 4 * nx {
@@ -57,6 +60,10 @@ func intTile(kind tileKind, nx int) {
 		ADDQ(U32(panelSize), w)
 		ADDQ(U32(panelSize), w3)
 	})
+	TESTQ(U32(2), mode)
+	JZ(LabelRef("totals"))
+	end()
+	Label("totals")
 	t.finish()
 	end()
 }
