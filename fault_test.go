@@ -93,9 +93,9 @@ var faults = []struct {
 	is    error
 	names []string
 }{
-	{"read error", vfs.Plan{FailRead: 1, FailFor: 1 << 60}, syscall.EIO, []string{"toy.gguf", " at offset "}},
-	{"truncation", vfs.Plan{TruncateAt: 1 << 20}, io.ErrUnexpectedEOF, []string{"toy.gguf", " at offset ", "the file ends at 1048576"}},
-	{"truncation of the last tensors", vfs.Plan{TruncateAt: 12 << 20}, io.ErrUnexpectedEOF, []string{"toy.gguf", "blk.3.", "the file ends at 12582912"}},
+	{"read error", vfs.Plan{FailRead: 1, FailFor: 1 << 60}, syscall.EIO, []string{"toy.gguf", ".weight", " at offset "}},
+	{"truncation", vfs.Plan{TruncateAt: 1 << 20}, io.ErrUnexpectedEOF, []string{"toy.gguf", " at offset ", ".weight", "the file ends at "}},
+	{"truncation of the last tensors", vfs.Plan{TruncateAt: 12 << 20}, io.ErrUnexpectedEOF, []string{"toy.gguf", ".weight", "the file ends at "}},
 }
 
 // A fault in mid-answer ends that answer with one error that says where, gives every lease back, and

@@ -147,7 +147,7 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	if err := m.Close(); err != nil {
 		return err
 	}
-	speeds, err := measure(o, p, s.flags.Exact)
+	speeds, err := o.Measure(p, s.flags.Exact)
 	if err != nil {
 		return err
 	}

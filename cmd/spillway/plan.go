@@ -67,7 +67,7 @@ func (c *planCommand) print(s *session, o *opened) error {
 	if err != nil {
 		return err
 	}
-	speeds, err := measure(o, p, s.flags.Exact)
+	speeds, err := o.Measure(p, s.flags.Exact)
 	if err != nil {
 		return err
 	}

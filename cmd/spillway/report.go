@@ -47,7 +47,7 @@ func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *pl
 		return nil
 	}
 	if ctx.Err() == nil {
-		speeds, err := measure(o, p, s.flags.Exact)
+		speeds, err := o.Measure(p, s.flags.Exact)
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package spillway
 
 import (
 	"errors"
@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/layout"
@@ -25,9 +24,10 @@ const (
 	measureLeast  = 1 << 20
 )
 
-// measure returns what drive, memory and kernels give now. No model runs meanwhile: the buffer takes
-// less than the model had, so that measuring raises no peak. Where that is little, less is measured.
-func measure(o *opened, p *plan.Plan, exact bool) (speeds plan.Machine, err error) {
+// Measure returns what drive, memory and kernels give now, in half a second or so; 0 for what cannot
+// be measured. It is for times when no model runs. The buffer takes less than what the plan gave to
+// the model, so that measuring raises no peak; where that is little, less is measured.
+func (c *Checkpoint) Measure(p *plan.Plan, exact bool) (speeds plan.Machine, err error) {
 	free := -p.Pools[budget.Runtime]
 	for _, pool := range p.Pools {
 		free += pool
@@ -36,27 +36,27 @@ func measure(o *opened, p *plan.Plan, exact bool) (speeds plan.Machine, err erro
 	if n < measureLeast {
 		return plan.Machine{}, nil
 	}
-	buf, err := mem.New(budget.New(free), budget.Staging, n, "measurements")
+	buf, err := mem.New(c.rt.ledger, budget.Staging, n, "measurements")
 	if err != nil {
 		return plan.Machine{}, err
 	}
 	defer func() { err = errors.Join(err, buf.Free()) }()
 	b := buf.Bytes()
-	speeds.Flops = kernelSpeed(o, b, exact)
+	speeds.Flops = c.kernelSpeed(b, exact)
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1 // else the system backs it with one page of zeros
 	}
-	speeds.Memory = machine.ReadBandwidth(b, o.rt.Threads())
-	profile, err := vfs.MeasureDrive(largestFile(o.Checkpoint), b[:min(n, driveBuffer)], driveTime)
+	speeds.Memory = machine.ReadBandwidth(b, c.rt.threads)
+	if c.embedded {
+		return speeds, nil
+	}
+	profile, err := vfs.MeasureDrive(c.largestFile(), b[:min(n, driveBuffer)], driveTime)
 	speeds.Drive = profile.Best.BytesPerSecond
 	return speeds, err
 }
 
-func largestFile(c *spillway.Checkpoint) vfs.File {
-	if c.Embedded() {
-		return speeds, nil
-	}
-	files := c.Catalog().Files
+func (c *Checkpoint) largestFile() vfs.File {
+	files := c.cat.Files
 	i := 0
 	for k := range files {
 		if files[k].File.Size() > files[i].File.Size() {
@@ -68,9 +68,9 @@ func largestFile(c *spillway.Checkpoint) vfs.File {
 
 // kernelSpeed is the operations per second of a product that stays in the caches, with weights of the
 // model's most common type; 0 if b is too small. b holds zeros.
-func kernelSpeed(o *opened, b []byte, exact bool) float64 {
+func (c *Checkpoint) kernelSpeed(b []byte, exact bool) float64 {
 	const rows, cols, outputs = 64, 2048, 256
-	w := kernel.Weights{Type: commonType(o.Layout()), Rows: outputs, Cols: cols}
+	w := kernel.Weights{Type: commonType(c.Layout()), Rows: outputs, Cols: cols}
 	integer := kernel.Integer(w.Type, exact)
 	take := func(n int) []byte {
 		n = mem.Round(n)
@@ -83,7 +83,7 @@ func kernelSpeed(o *opened, b []byte, exact bool) float64 {
 	}
 	w.Data = take(outputs * w.Type.RowBytes(cols))
 	acts := take(kernel.ActsBytes(rows, cols, integer))
-	scratch := take(kernel.ScratchBytes(o.rt.Threads(), cols))
+	scratch := take(kernel.ScratchBytes(c.rt.threads, cols))
 	out := take(rows * outputs * 4)
 	if w.Data == nil || acts == nil || scratch == nil || out == nil || !exact && !kernel.Supported(w.Type) {
 		return 0
@@ -93,14 +93,14 @@ func kernelSpeed(o *opened, b []byte, exact bool) float64 {
 	for r := range rows {
 		a.SetRow(r, make([]float32, cols))
 	}
-	pool := kernel.NewPool(o.rt.Threads())
+	pool := kernel.NewPool(c.rt.threads)
 	defer pool.Close()
-	count, start := 0, time.Now()
+	runs, start := 0, time.Now()
 	for time.Since(start) < kernelTime {
 		kernel.MatMul(pool, scratch, w, &a, mem.AsFloat32s(out), outputs, exact)
-		count++
+		runs++
 	}
-	return float64(count) * 2 * rows * cols * outputs / time.Since(start).Seconds()
+	return float64(runs) * 2 * rows * cols * outputs / time.Since(start).Seconds()
 }
 
 // commonType is the type that most bytes of a sweep have.
