@@ -35,6 +35,7 @@ type Checkpoint struct {
 	template *chat.Template
 	embedded bool
 	defaults Defaults
+	models   int // that were started and are open; guarded by the runtime's lock
 }
 
 // Load reads what a model says about itself: a GGUF file (any shard of a set) or a folder in Hugging
@@ -85,8 +86,13 @@ func (c *Checkpoint) alloc(n int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Close closes the files and frees the tokenizer.
+// Close closes the files and frees the tokenizer. It fails while models started from it are open.
 func (c *Checkpoint) Close() error {
+	c.rt.mu.Lock()
+	defer c.rt.mu.Unlock()
+	if c.models > 0 {
+		return fmt.Errorf("%d models of %s are still open", c.models, c.Name())
+	}
 	err := c.cat.Close()
 	for _, b := range c.buffers {
 		err = errors.Join(err, b.Free())
@@ -171,13 +177,23 @@ func (c *Checkpoint) shape(o ModelOptions) kv.Shape {
 
 // Plan says what would go where. It fails with a *TooSmallError when the memory does not do.
 func (c *Checkpoint) Plan(o ModelOptions) (*plan.Plan, error) {
+	c.rt.mu.Lock()
+	defer c.rt.mu.Unlock()
+	p, _, err := c.plan(o)
+	return p, err
+}
+
+// plan is Plan with the runtime's lock held. It also returns what it planned for the process itself.
+func (c *Checkpoint) plan(o ModelOptions) (p *plan.Plan, measured int64, err error) {
 	if err := c.checkTypes(o.Exact); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	o = o.withDefaults(c)
 	rt := c.rt
-	snapshot := rt.ledger.Snapshot()
-	others := snapshot.Used - snapshot.Pools[budget.Runtime].Used
+	if measured, err = rt.measure(c.embedded); err != nil {
+		return nil, 0, err
+	}
+	measured += c.lacking()
 	shape := c.shape(o)
 	align, readCache := 1, int64(0)
 	for _, f := range c.cat.Files {
@@ -186,13 +202,14 @@ func (c *Checkpoint) Plan(o ModelOptions) (*plan.Plan, error) {
 			readCache = bufferedRead
 		}
 	}
-	return plan.Make(plan.Request{
-		Model: c.model.Layout, Budget: rt.limit - others, Runtime: rt.measure(c.embedded),
+	p, err = plan.Make(plan.Request{
+		Model: c.model.Layout, Budget: rt.left(), Runtime: measured,
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
 		Context: o.Context, Sequences: o.Sequences, HeadRows: o.HeadRows, MaxChunk: o.Chunk, Align: align,
 		Page: int64(os.Getpagesize()), ReadCache: readCache,
 		FixedScratch: c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact}),
 	})
+	return p, measured, err
 }
 
 // bufferedRead is the page cache that one read of a file without direct I/O causes for a moment.

@@ -145,7 +145,7 @@ func (m *Model) Generate(ctx context.Context, r Request, emit func(text string))
 		return nil, err
 	}
 	begin := time.Now()
-	stream, err := m.engine.Submit(ctx, req)
+	stream, err := m.submit(ctx, req)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package spillway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spillway/spillway/internal/budget"
@@ -19,17 +20,21 @@ import (
 // Model is a model that runs. It is safe for concurrent use: requests share steps.
 type Model struct {
 	*Checkpoint
-	plan    *plan.Plan
-	options ModelOptions
-	pager   *pager.Pager
-	arena   *mem.Buffer
-	cache   *kv.Cache
-	engine  *engine.Engine
-	loaded  time.Duration
-	owned   bool // the checkpoint goes with the model
+	plan *plan.Plan
+	// measured is the part of the plan's runtime pool that the process has once for all models.
+	measured int64
+	options  ModelOptions
+	pager    *pager.Pager
+	arena    *mem.Buffer
+	cache    *kv.Cache
+	engine   *engine.Engine
+	loaded   time.Duration
+	owned    bool // the checkpoint goes with the model
+	closed   bool // guarded by the runtime's lock
 }
 
-// Open loads a model and starts it.
+// Open loads a model and starts it: Load and Start in one, and Close closes both. Errors are those of
+// Load and Start.
 func (rt *Runtime) Open(ctx context.Context, path string, o ModelOptions) (*Model, error) {
 	c, err := rt.Load(ctx, path)
 	if err != nil {
@@ -58,43 +63,31 @@ func (c *Checkpoint) owned(m *Model, err error) (*Model, error) {
 
 // Start plans, leases the memory, and makes the model ready to answer. Weights are read as the first
 // sweep needs them. It fails with a *TooSmallError, before anything is leased, when the memory does
-// not do.
+// not do; beside other models, what they were promised is not available.
 func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) {
 	begin := time.Now()
 	o = o.withDefaults(c)
 	c.rt.mu.Lock()
 	defer c.rt.mu.Unlock()
-	p, err := c.Plan(o)
+	if c.rt.closed {
+		return nil, fmt.Errorf("the runtime is %w", ErrClosed)
+	}
+	p, measured, err := c.plan(o)
+	if err == nil && c.lacking() > 0 {
+		err = c.tokErr
+	}
 	if err != nil {
-		return nil, err
+		return nil, c.rt.beside(err)
 	}
-	if err := c.rt.begin(p); err != nil {
-		return nil, err
+	m := &Model{Checkpoint: c, plan: p, measured: measured, options: o, cache: kv.New(c.rt.ledger, c.shape(o))}
+	if err := c.rt.begin(m); err != nil {
+		return nil, errors.Join(err, c.rt.end(m))
 	}
-	m := &Model{Checkpoint: c, plan: p, options: o, cache: kv.New(c.rt.ledger, c.shape(o))}
 	if err := m.start(ctx); err != nil {
-		return nil, errors.Join(err, m.free())
+		return nil, errors.Join(err, m.free(), c.rt.end(m))
 	}
-	c.rt.models++
 	m.loaded = time.Since(begin)
 	return m, nil
-}
-
-// begin leases the runtime pool and sets the limits that the plan was made for.
-func (rt *Runtime) begin(p *plan.Plan) error {
-	want := p.Pools[budget.Runtime]
-	held := rt.ledger.Snapshot().Pools[budget.Runtime].Used
-	var err error
-	if rt.own == nil {
-		rt.own, err = rt.ledger.Reserve(budget.Runtime, max(want-held, 0), "the process itself")
-	} else {
-		err = rt.own.Resize(max(want-(held-rt.own.Bytes()), rt.own.Bytes()))
-	}
-	if err == nil {
-		err = rt.ledger.SetLimit(rt.limit)
-	}
-	limitHeap()
-	return err
 }
 
 func (m *Model) start(ctx context.Context) error {
@@ -119,17 +112,27 @@ func (m *Model) start(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all requests and gives back everything that the model holds.
+// Close ends all requests and gives back everything that the model holds; conversations give back
+// their own. A second Close returns ErrClosed.
 func (m *Model) Close() error {
+	if !m.rt.closing(m) {
+		return fmt.Errorf("the model is %w", ErrClosed)
+	}
 	m.engine.Close()
-	err := m.free()
+	err := errors.Join(m.free(), m.rt.gone(m))
 	if m.owned {
 		err = errors.Join(err, m.Checkpoint.Close())
 	}
-	m.rt.mu.Lock()
-	defer m.rt.mu.Unlock()
-	m.rt.models--
 	return err
+}
+
+// submit is the engine's, with an error that a caller can tell.
+func (m *Model) submit(ctx context.Context, r engine.Request) (*engine.Stream, error) {
+	s, err := m.engine.Submit(ctx, r)
+	if errors.Is(err, engine.ErrClosed) {
+		err = fmt.Errorf("the model is %w", ErrClosed)
+	}
+	return s, err
 }
 
 func (m *Model) free() error {

@@ -26,7 +26,7 @@ type Probe struct {
 
 // Probe runs a prompt and returns the tokens that were added.
 func (m *Model) Probe(ctx context.Context, p Probe) ([]int32, error) {
-	s, err := m.engine.Submit(ctx, engine.Request{
+	s, err := m.submit(ctx, engine.Request{
 		IDs: p.IDs, MaxTokens: p.Greedy, Rows: p.Rows, Tap: p.Tap, Logits: p.Logits,
 	})
 	if err != nil {

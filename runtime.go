@@ -1,7 +1,6 @@
 package spillway
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -12,7 +11,6 @@ import (
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/machine"
 	"github.com/spillway/spillway/internal/mem"
-	"github.com/spillway/spillway/internal/storyteller"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
@@ -33,10 +31,12 @@ type Runtime struct {
 	pool    *kernel.Pool
 	fs      vfs.FS
 
-	mu     sync.Mutex
-	own    *budget.Lease // the runtime pool, once a model runs
-	models int
-	closed bool
+	mu       sync.Mutex
+	own      *budget.Lease // the runtime pool, while models are open
+	models   int
+	promised int64 // what the models' plans take, apart from the runtime pool
+	heap     int64 // bytes of the Go heap when the limit for it was set last
+	closed   bool
 }
 
 // New returns a runtime. Close it when its models are closed.
@@ -78,7 +78,7 @@ func (rt *Runtime) Threads() int { return rt.threads }
 // Ledger returns what is leased now and was at most.
 func (rt *Runtime) Ledger() budget.Usage { return rt.ledger.Snapshot() }
 
-// Close frees the runtime. All models must be closed before.
+// Close frees the runtime. It fails while models are open; a second Close returns ErrClosed.
 func (rt *Runtime) Close() error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -86,20 +86,18 @@ func (rt *Runtime) Close() error {
 		return fmt.Errorf("%d models are still open", rt.models)
 	}
 	if rt.closed {
-		return errors.New("the runtime is closed already")
+		return fmt.Errorf("the runtime is %w", ErrClosed)
 	}
 	rt.closed = true
 	rt.pool.Close()
-	if rt.own == nil {
-		return nil
-	}
 	debug.SetMemoryLimit(math.MaxInt64)
-	return rt.own.Release()
+	return nil
 }
 
 const (
 	heapGrowth      = 4 << 20   // what the Go heap may add to what is live when a model starts
 	heapReserve     = 512 << 10 // of it for what the Go runtime's own limit overshoots
+	binaryGrowth    = 5 << 19   // pages of a trimmed binary that are first touched when a model runs
 	perProcessor    = 256 << 10 // charge batches of the kernel and caches of the Go runtime
 	perThread       = 24 << 10  // kernel stack and descriptors
 	spareProcessors = 4
@@ -108,34 +106,39 @@ const (
 
 // measure returns what the process needs beside what is leased for weights, cache and scratch: the
 // heap that is live now with room to grow, stacks, the binary, and what is leased in the runtime pool.
-func (rt *Runtime) measure(embedded bool) int64 {
+func (rt *Runtime) measure(embedded bool) (int64, error) {
+	if !embedded { // the embedded model lies in the binary
+		if err := machine.TrimBinary(); err != nil {
+			return 0, fmt.Errorf("giving back the page cache of the program: %w", err)
+		}
+	}
 	debug.FreeOSMemory()
 	leased := rt.ledger.Snapshot().Pools[budget.Runtime].Used
-	if rt.own != nil {
-		leased -= rt.own.Bytes()
+	if rt.own != nil { // what was measured then, and what came to the heap since
+		return leased + max(goBytes()-rt.heap, 0), nil
 	}
-	return rt.resident(embedded) + leased + heapGrowth + int64(runtime.NumCPU())*perProcessor + int64(rt.threads+ioThreads+4)*perThread
+	return rt.resident() + leased + heapGrowth + binaryGrowth + int64(runtime.NumCPU())*perProcessor +
+		int64(rt.threads+ioThreads+4)*perThread, nil
 }
 
-// resident is the process without off-heap buffers, as if all pages of the binary were resident,
-// apart from the embedded model if that does not run.
-func (rt *Runtime) resident(embedded bool) int64 {
-	unused := storyteller.Size()
-	if embedded {
-		unused = 0
-	}
+// resident is the process without off-heap buffers.
+func (rt *Runtime) resident() int64 {
 	p, ok := machine.ReadProcess()
 	if !ok {
-		var s runtime.MemStats
-		runtime.ReadMemStats(&s)
-		return int64(s.Sys-s.HeapReleased) + machine.BinaryBytes() - unused
+		return goBytes() + machine.BinaryBytes()
 	}
-	return max(p.Anon-mem.Live(), 0) + max(p.File, machine.BinaryBytes()-unused) + p.PageTables
+	return max(p.Anon-mem.Live(), 0) + p.File + p.PageTables
+}
+
+// goBytes is what the Go runtime holds, as its memory limit counts it.
+func goBytes() int64 {
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.Sys - s.HeapReleased)
 }
 
 // limitHeap tells the Go runtime what the plan leaves to it.
-func limitHeap() {
-	var s runtime.MemStats
-	runtime.ReadMemStats(&s)
-	debug.SetMemoryLimit(int64(s.Sys-s.HeapReleased) + heapGrowth - heapReserve)
+func (rt *Runtime) limitHeap() {
+	rt.heap = max(rt.heap, goBytes())
+	debug.SetMemoryLimit(rt.heap + heapGrowth - heapReserve)
 }

@@ -1,8 +1,12 @@
 // Package chat renders conversations with a model's own chat template, and watches a model's output for
 // stop strings.
+//
+// Templates are run by internal/chat/jinja under limits on steps, memory and nesting; what a template
+// cannot do within them is an error.
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,6 +24,8 @@ const maxSource = 1 << 20
 type Template struct {
 	// Name says where the template is from, for reports: "the model's (…)", or DefaultName.
 	Name string
+	// BOS and EOS are the texts of the tokens, where the template's files name them.
+	BOS, EOS string
 
 	source  string
 	compile sync.Once
@@ -32,8 +38,12 @@ type Input struct {
 	Messages []*Object // in order, keys as the request has them
 	Tools    []any     // nil: none
 	Kwargs   *Object   // further variables, such as enable_thinking; nil: none
-	BOS, EOS string    // texts of the tokens
+	BOS, EOS string    // texts of the tokens; "": those of the Template
 	Now      time.Time // what strftime_now says
+
+	// MaxBytes bounds what the template makes, in bytes of strings and lists, dropped ones included; 0 is
+	// 256 MiB and 64 times the size of the input.
+	MaxBytes int64
 
 	// AddGenerationPrompt ends the text with the beginning of the assistant's answer.
 	AddGenerationPrompt bool
@@ -87,12 +97,15 @@ func (t *Template) Render(in Input) (string, error) {
 }
 
 func (t *Template) render(in Input) (string, error) {
+	in.BOS, in.EOS = cmp.Or(in.BOS, t.BOS), cmp.Or(in.EOS, t.EOS)
 	vars, size, err := variables(in)
 	if err != nil {
 		return "", err
 	}
 	limits := jinja.DefaultLimits
-	limits.Bytes += 64 * size
+	if limits.Bytes += 64 * size; in.MaxBytes > 0 {
+		limits.Bytes = in.MaxBytes
+	}
 	text, err := t.tmpl.Render(vars, limits)
 	var raised *Raised
 	if errors.As(err, &raised) {
@@ -191,7 +204,7 @@ func withReasoning(messages []*Object) []*Object {
 }
 
 // openMark ends the last message's content while an open text is rendered: what follows it is cut off.
-const openMark = "⁠continue-here⁠"
+const openMark = "\u2060continue-here\u2060"
 
 // renderOpen renders a text that ends with the last message's content.
 func (t *Template) renderOpen(in Input) (string, error) {

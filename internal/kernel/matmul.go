@@ -27,29 +27,35 @@ func Supported(t quant.Type) bool {
 // Integer reports whether products with weights of type t read the 16-bit form of activations.
 func Integer(t quant.Type, exact bool) bool { return !exact && !t.IsFloat() }
 
-// Unpacked weights lie in panels: up to 16 rows of up to 2048 columns, which the second-level cache
-// holds, while a tile's rows fit the first-level one. Wider matrices are taken in blocks of columns;
-// the running sums of every output are kept from block to block, so that the split changes no bit.
+// Unpacked weights lie in panels of up to 16 rows, which the second-level cache holds. Wide matrices
+// are taken in blocks of columns; the running sums of every output are kept from block to block, so
+// that the split changes no bit.
 const (
 	panelRows = 16
-	panelCols = 2048
-	blockRows = 256      // rows of activations whose running sums are kept
-	tailBytes = 16 << 10 // a worker's copies of the rows' ends
+	panelMax  = 256 << 10 // bytes
+	blockRows = 256       // rows of activations whose running sums are kept
+	tailBytes = 16 << 10  // a worker's copies of the rows' ends
+
+	floatGroup = 4 * groupValues // bytes of a group of 256 in panels
+	intGroup   = int(unsafe.Sizeof(panelGroup{}))
 )
+
+// panelCols returns how many columns a panel holds.
+func panelCols(group int) int { return panelMax / (panelRows * group) * groupValues }
 
 type sums [8]float32
 
 // workerScratch returns the bytes that a worker needs: panel, running sums, tail.
 func workerScratch(cols int) int {
-	n := panelBytes(cols) + tailBytes
-	if cols > panelCols {
-		return n + panelRows*blockRows*int(unsafe.Sizeof(sums{}))
+	rows := tileRows
+	if cols > panelCols(floatGroup) { // the wider, integer panels need the sums less often
+		rows = blockRows
 	}
-	return n + panelRows*tileRows*int(unsafe.Sizeof(sums{}))
+	return panelBytes(cols) + rows*panelRows*int(unsafe.Sizeof(sums{})) + tailBytes
 }
 
-// panelBytes returns the bytes of a panel. Integer ones are smaller than those of f32.
-func panelBytes(cols int) int { return panelRows * 4 * min(PaddedCols(cols), panelCols) }
+// panelBytes returns the bytes of the larger kind of panel, that of f32.
+func panelBytes(cols int) int { return min(panelRows*4*PaddedCols(cols), panelMax) }
 
 // ScratchBytes returns the bytes that MatMul's scratch must have for a pool of that many threads and
 // weights of up to maxCols columns.
@@ -71,6 +77,9 @@ func MatMul(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStrid
 	j := products.Get().(*product)
 	j.w, j.a, j.out, j.outStride, j.rowBytes = w, a, out, outStride, w.rowBytes()
 	j.scratch, j.perWorker = scratch, workerScratch(w.Cols)
+	for len(j.tiles) < p.Threads() {
+		j.tiles = append(j.tiles, new(tiles))
+	}
 	j.plan(exact)
 	p.Run((w.Rows+j.chunk-1)/j.chunk, j.run)
 	j.w, j.a, j.out, j.scratch = Weights{}, nil, nil, nil
@@ -106,6 +115,7 @@ type product struct {
 
 	chunk int // rows of weights a task
 	panel int // and of those that are unpacked at a time
+	cols  int // columns of a panel
 	block int // rows of activations that meet a panel
 	part  func(j *product, s workspace, lo, hi int)
 	run   func(worker, task int)
@@ -115,6 +125,7 @@ type product struct {
 	format *intFormat
 	unpack func(dst []panelGroup, src []byte, s workspace)
 	decode func(dst []float32, src []byte)
+	tiles  []*tiles // by worker
 }
 
 // row returns the bytes of row i of the weights.
@@ -149,7 +160,7 @@ func (j *product) planInt() {
 		return
 	}
 	j.part, j.format, j.unpack = overPanels, intFormats[t], m.unpack[t]
-	j.planPanels()
+	j.planPanels(intGroup)
 }
 
 func (j *product) planFloat() {
@@ -159,14 +170,14 @@ func (j *product) planFloat() {
 		return
 	}
 	j.part, j.format, j.decode = overPanels, nil, m.decode[t]
-	j.planPanels()
+	j.planPanels(floatGroup)
 }
 
 // planPanels sets how many rows are unpacked at a time. Where each is used a few times only, as few as
 // make a tile, so that they stay in the first-level cache.
-func (j *product) planPanels() {
-	j.panel, j.chunk, j.block = panelRows, panelRows, j.a.Rows
-	if j.w.Cols > panelCols {
+func (j *product) planPanels(group int) {
+	j.panel, j.chunk, j.cols, j.block = panelRows, panelRows, panelCols(group), j.a.Rows
+	if j.w.Cols > j.cols {
 		j.block = blockRows
 	}
 	if j.a.Rows <= 8 {
@@ -180,12 +191,15 @@ func (j *product) task(worker, task int) {
 	lo := task * j.chunk
 	base := alignUp(unsafe.Pointer(unsafe.SliceData(j.scratch)), actAlign)
 	at := uintptr(base) - uintptr(unsafe.Pointer(unsafe.SliceData(j.scratch))) + uintptr(worker*j.perWorker)
-	s := workspace{j.scratch[at:][:j.perWorker]}
+	s := workspace{j.scratch[at:][:j.perWorker], j.tiles[worker]}
 	j.part(j, s, lo, min(lo+j.chunk, j.w.Rows))
 }
 
 // workspace is one worker's part of the scratch, 64-byte aligned: panel, running sums, tail.
-type workspace struct{ mem []byte }
+type workspace struct {
+	mem   []byte
+	tiles *tiles
+}
 
 // floats returns a panel of n values.
 func (s workspace) floats(n int) []float32 {

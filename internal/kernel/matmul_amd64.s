@@ -777,9 +777,9 @@ loop:
 	VZEROUPPER
 	RET
 
-// func floatTile1AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, FMA3
-TEXT ·floatTile1AVX2(SB), NOSPLIT, $0-72
+// func floatTile1AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, next *float32, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·floatTile1AVX2(SB), NOSPLIT, $0-80
 	MOVQ    w+16(FP), AX
 	MOVQ    wStride+24(FP), CX
 	LEAQ    (CX)(CX*2), DX
@@ -787,8 +787,9 @@ TEXT ·floatTile1AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+0(FP), BX
 	MOVQ    xStride+8(FP), SI
 	MOVQ    k8+32(FP), SI
-	MOVQ    sums+40(FP), DI
-	MOVQ    mode+48(FP), R8
+	MOVQ    sums+48(FP), DI
+	MOVQ    mode+56(FP), R8
+	MOVQ    next+40(FP), R9
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -801,6 +802,7 @@ TEXT ·floatTile1AVX2(SB), NOSPLIT, $0-72
 	VMOVUPS 96(DI), Y3
 
 loop:
+	PREFETCHT0  (R9)
 	VMOVUPS     (BX), Y4
 	VMOVUPS     (AX), Y5
 	VFMADD231PS Y5, Y4, Y0
@@ -813,6 +815,7 @@ loop:
 	ADDQ        $0x20, AX
 	ADDQ        $0x20, DX
 	ADDQ        $0x20, BX
+	ADDQ        $0x20, R9
 	DECQ        SI
 	JNZ         loop
 	TESTQ       $0x00000002, R8
@@ -825,8 +828,8 @@ loop:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VEXTRACTF128 $0x01, Y0, X4
 	VADDPS       X4, X0, X0
 	VEXTRACTF128 $0x01, Y1, X4
@@ -848,9 +851,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, FMA3
-TEXT ·floatTile2AVX2(SB), NOSPLIT, $0-72
+// func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, next *float32, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·floatTile2AVX2(SB), NOSPLIT, $0-80
 	MOVQ    w+16(FP), AX
 	MOVQ    wStride+24(FP), CX
 	LEAQ    (CX)(CX*2), DX
@@ -858,8 +861,9 @@ TEXT ·floatTile2AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+0(FP), BX
 	MOVQ    xStride+8(FP), SI
 	MOVQ    k8+32(FP), DI
-	MOVQ    sums+40(FP), R8
-	MOVQ    mode+48(FP), R9
+	MOVQ    sums+48(FP), R8
+	MOVQ    mode+56(FP), R9
+	MOVQ    next+40(FP), R10
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -880,6 +884,7 @@ TEXT ·floatTile2AVX2(SB), NOSPLIT, $0-72
 	VMOVUPS 224(R8), Y7
 
 loop:
+	PREFETCHT0  (R10)
 	VMOVUPS     (BX), Y8
 	VMOVUPS     (BX)(SI*1), Y9
 	VMOVUPS     (AX), Y10
@@ -897,6 +902,7 @@ loop:
 	ADDQ        $0x20, AX
 	ADDQ        $0x20, DX
 	ADDQ        $0x20, BX
+	ADDQ        $0x20, R10
 	DECQ        DI
 	JNZ         loop
 	TESTQ       $0x00000002, R9
@@ -913,8 +919,8 @@ loop:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VEXTRACTF128 $0x01, Y0, X8
 	VADDPS       X8, X0, X0
 	VEXTRACTF128 $0x01, Y1, X8
@@ -955,9 +961,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, FMA3
-TEXT ·floatTile3AVX2(SB), NOSPLIT, $0-72
+// func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, next *float32, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·floatTile3AVX2(SB), NOSPLIT, $0-80
 	MOVQ    w+16(FP), AX
 	MOVQ    wStride+24(FP), CX
 	LEAQ    (CX)(CX*2), DX
@@ -965,8 +971,9 @@ TEXT ·floatTile3AVX2(SB), NOSPLIT, $0-72
 	MOVQ    x+0(FP), BX
 	MOVQ    xStride+8(FP), SI
 	MOVQ    k8+32(FP), DI
-	MOVQ    sums+40(FP), R8
-	MOVQ    mode+48(FP), R9
+	MOVQ    sums+48(FP), R8
+	MOVQ    mode+56(FP), R9
+	MOVQ    next+40(FP), R10
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -995,6 +1002,7 @@ TEXT ·floatTile3AVX2(SB), NOSPLIT, $0-72
 	VMOVUPS 352(R8), Y11
 
 loop:
+	PREFETCHT0  (R10)
 	VMOVUPS     (BX), Y12
 	VMOVUPS     (BX)(SI*1), Y13
 	VMOVUPS     (BX)(SI*2), Y14
@@ -1017,6 +1025,7 @@ loop:
 	ADDQ        $0x20, AX
 	ADDQ        $0x20, DX
 	ADDQ        $0x20, BX
+	ADDQ        $0x20, R10
 	DECQ        DI
 	JNZ         loop
 	TESTQ       $0x00000002, R9
@@ -1037,8 +1046,8 @@ loop:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VEXTRACTF128 $0x01, Y0, X12
 	VADDPS       X12, X0, X0
 	VEXTRACTF128 $0x01, Y1, X12
@@ -1358,7 +1367,7 @@ DATA matmul_nibble<>+28(SB)/4, $0x000f000f
 GLOBL matmul_nibble<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ4_0AVX2(dst *byte, src *byte, n int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·unpackQ4_0AVX2(SB), NOSPLIT, $32-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -1366,6 +1375,9 @@ TEXT ·unpackQ4_0AVX2(SB), NOSPLIT, $32-24
 	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 group:
+	PREFETCHT1     8192(CX)
+	PREFETCHT1     8256(CX)
+	PREFETCHT1     8320(CX)
 	VBROADCASTI128 2(CX), Y1
 	VINSERTI128    $0x01, 74(CX), Y1, Y1
 	VBROADCASTI128 20(CX), Y2
@@ -1730,7 +1742,7 @@ end:
 	RET
 
 // func unpackQ4_1AVX2(dst *byte, src *byte, n int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·unpackQ4_1AVX2(SB), NOSPLIT, $32-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -1738,6 +1750,9 @@ TEXT ·unpackQ4_1AVX2(SB), NOSPLIT, $32-24
 	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 group:
+	PREFETCHT1     8192(CX)
+	PREFETCHT1     8256(CX)
+	PREFETCHT1     8320(CX)
 	VBROADCASTI128 4(CX), Y1
 	VINSERTI128    $0x01, 84(CX), Y1, Y1
 	VBROADCASTI128 24(CX), Y2
@@ -1850,6 +1865,1559 @@ DATA matmul_sign<>+20(SB)/4, $0x80000000
 DATA matmul_sign<>+24(SB)/4, $0x80000000
 DATA matmul_sign<>+28(SB)/4, $0x80000000
 GLOBL matmul_sign<>(SB), RODATA|NOPTR, $32
+
+// func intRowsQ5_0AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·intRowsQ5_0AVX2(SB), NOSPLIT, $32-72
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+64(FP), DX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
+	VMOVDQU matmul_sixteen<>+0(SB), Y1
+	VMOVDQU matmul_bitsEven<>+0(SB), Y2
+	VMOVDQU matmul_bitsOdd<>+0(SB), Y3
+
+row:
+	VXORPS Y4, Y4, Y4
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+	TESTQ  R8, R8
+	JZ     tail
+
+group:
+	PREFETCHT1     8192(BX)
+	PREFETCHT1     8256(BX)
+	PREFETCHT1     8320(BX)
+	VBROADCASTI128 6(BX), Y5
+	VINSERTI128    $0x01, 94(BX), Y5, Y5
+	VPBROADCASTD   2(BX), Y6
+	VPBROADCASTD   90(BX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y7
+	VPCMPEQW       Y2, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPAND          Y0, Y5, Y8
+	VPOR           Y7, Y8, Y8
+	VPMADDWD       (SI), Y8, Y7
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       32(SI), Y5, Y5
+	VPADDD         Y5, Y7, Y7
+	VBROADCASTI128 6(BX), Y5
+	VINSERTI128    $0x01, 94(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   2(BX), Y6
+	VPBROADCASTD   90(BX), Y8
+	VPBLENDD       $0xf0, Y8, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y5, Y9
+	VPOR           Y8, Y9, Y9
+	VPMADDWD       64(SI), Y9, Y8
+	VPADDD         Y8, Y7, Y7
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       96(SI), Y5, Y5
+	VPADDD         Y5, Y7, Y7
+	VBROADCASTI128 28(BX), Y5
+	VINSERTI128    $0x01, 116(BX), Y5, Y5
+	VPBROADCASTD   24(BX), Y6
+	VPBROADCASTD   112(BX), Y8
+	VPBLENDD       $0xf0, Y8, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y5, Y9
+	VPOR           Y8, Y9, Y9
+	VPMADDWD       128(SI), Y9, Y8
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       160(SI), Y5, Y5
+	VPADDD         Y5, Y8, Y8
+	VBROADCASTI128 28(BX), Y5
+	VINSERTI128    $0x01, 116(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   24(BX), Y6
+	VPBROADCASTD   112(BX), Y9
+	VPBLENDD       $0xf0, Y9, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y9
+	VPCMPEQW       Y2, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y0, Y5, Y10
+	VPOR           Y9, Y10, Y10
+	VPMADDWD       192(SI), Y10, Y9
+	VPADDD         Y9, Y8, Y8
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       224(SI), Y5, Y5
+	VPADDD         Y5, Y8, Y8
+	VBROADCASTI128 50(BX), Y5
+	VINSERTI128    $0x01, 138(BX), Y5, Y5
+	VPBROADCASTD   46(BX), Y6
+	VPBROADCASTD   134(BX), Y9
+	VPBLENDD       $0xf0, Y9, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y9
+	VPCMPEQW       Y2, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y0, Y5, Y10
+	VPOR           Y9, Y10, Y10
+	VPMADDWD       256(SI), Y10, Y9
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       288(SI), Y5, Y5
+	VPADDD         Y5, Y9, Y9
+	VBROADCASTI128 50(BX), Y5
+	VINSERTI128    $0x01, 138(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   46(BX), Y6
+	VPBROADCASTD   134(BX), Y10
+	VPBLENDD       $0xf0, Y10, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y10
+	VPCMPEQW       Y2, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPAND          Y0, Y5, Y11
+	VPOR           Y10, Y11, Y11
+	VPMADDWD       320(SI), Y11, Y10
+	VPADDD         Y10, Y9, Y9
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       352(SI), Y5, Y5
+	VPADDD         Y5, Y9, Y9
+	VBROADCASTI128 72(BX), Y5
+	VINSERTI128    $0x01, 160(BX), Y5, Y5
+	VPBROADCASTD   68(BX), Y6
+	VPBROADCASTD   156(BX), Y10
+	VPBLENDD       $0xf0, Y10, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y10
+	VPCMPEQW       Y2, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPAND          Y0, Y5, Y11
+	VPOR           Y10, Y11, Y11
+	VPMADDWD       384(SI), Y11, Y10
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       416(SI), Y5, Y5
+	VPADDD         Y5, Y10, Y10
+	VBROADCASTI128 72(BX), Y5
+	VINSERTI128    $0x01, 160(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   68(BX), Y6
+	VPBROADCASTD   156(BX), Y11
+	VPBLENDD       $0xf0, Y11, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y11
+	VPCMPEQW       Y2, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPAND          Y0, Y5, Y12
+	VPOR           Y11, Y12, Y12
+	VPMADDWD       448(SI), Y12, Y11
+	VPADDD         Y11, Y10, Y10
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       480(SI), Y5, Y5
+	VPADDD         Y5, Y10, Y10
+	VSHUFPS        $0x88, Y8, Y7, Y5
+	VSHUFPS        $0xdd, Y8, Y7, Y7
+	VPADDD         Y5, Y7, Y7
+	VSHUFPS        $0x88, Y10, Y9, Y5
+	VSHUFPS        $0xdd, Y10, Y9, Y9
+	VPADDD         Y5, Y9, Y9
+	VSHUFPS        $0x88, Y9, Y7, Y5
+	VSHUFPS        $0xdd, Y9, Y7, Y7
+	VPADDD         Y5, Y7, Y7
+	VMOVDQU        576(DI), Y5
+	VPSLLD         $0x04, Y5, Y5
+	VPSUBD         Y5, Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	MOVWQZX        66(BX), R9
+	SHLQ           $0x10, R9
+	MOVWQZX        44(BX), R10
+	ORQ            R10, R9
+	SHLQ           $0x10, R9
+	MOVWQZX        22(BX), R10
+	ORQ            R10, R9
+	SHLQ           $0x10, R9
+	MOVWQZX        (BX), R10
+	ORQ            R10, R9
+	MOVWQZX        154(BX), R10
+	SHLQ           $0x10, R10
+	MOVWQZX        132(BX), R11
+	ORQ            R11, R10
+	SHLQ           $0x10, R10
+	MOVWQZX        110(BX), R11
+	ORQ            R11, R10
+	SHLQ           $0x10, R10
+	MOVWQZX        88(BX), R11
+	ORQ            R11, R10
+	VMOVQ          R9, X5
+	VPINSRQ        $0x01, R10, X5, X5
+	VCVTPH2PS      X5, Y5
+	VMULPS         512(DI), Y5, Y5
+	VFMADD231PS    Y5, Y7, Y4
+	ADDQ           $0x000000b0, BX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x000002a0, DI
+	DECQ           R8
+	JNZ            group
+
+tail:
+	MOVQ           mask+32(FP), R8
+	MOVQ           tail+40(FP), R9
+	TESTQ          R8, R8
+	JZ             end
+	TESTQ          R9, R9
+	CMOVQNE        R9, BX
+	VMOVDQU        (R8), Y5
+	VBROADCASTI128 6(BX), Y6
+	VINSERTI128    $0x01, 94(BX), Y6, Y6
+	VPBROADCASTD   2(BX), Y7
+	VPBROADCASTD   90(BX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y6, Y9
+	VPOR           Y8, Y9, Y9
+	VPMADDWD       (SI), Y9, Y8
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       32(SI), Y6, Y6
+	VPADDD         Y6, Y8, Y8
+	VBROADCASTI128 6(BX), Y6
+	VINSERTI128    $0x01, 94(BX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   2(BX), Y7
+	VPBROADCASTD   90(BX), Y9
+	VPBLENDD       $0xf0, Y9, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y9
+	VPCMPEQW       Y2, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y0, Y6, Y10
+	VPOR           Y9, Y10, Y10
+	VPMADDWD       64(SI), Y10, Y9
+	VPADDD         Y9, Y8, Y8
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       96(SI), Y6, Y6
+	VPADDD         Y6, Y8, Y8
+	VBROADCASTI128 28(BX), Y6
+	VINSERTI128    $0x01, 116(BX), Y6, Y6
+	VPBROADCASTD   24(BX), Y7
+	VPBROADCASTD   112(BX), Y9
+	VPBLENDD       $0xf0, Y9, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y9
+	VPCMPEQW       Y2, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y0, Y6, Y10
+	VPOR           Y9, Y10, Y10
+	VPMADDWD       128(SI), Y10, Y9
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       160(SI), Y6, Y6
+	VPADDD         Y6, Y9, Y9
+	VBROADCASTI128 28(BX), Y6
+	VINSERTI128    $0x01, 116(BX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   24(BX), Y7
+	VPBROADCASTD   112(BX), Y10
+	VPBLENDD       $0xf0, Y10, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y10
+	VPCMPEQW       Y2, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPAND          Y0, Y6, Y11
+	VPOR           Y10, Y11, Y11
+	VPMADDWD       192(SI), Y11, Y10
+	VPADDD         Y10, Y9, Y9
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       224(SI), Y6, Y6
+	VPADDD         Y6, Y9, Y9
+	VBROADCASTI128 50(BX), Y6
+	VINSERTI128    $0x01, 138(BX), Y6, Y6
+	VPBROADCASTD   46(BX), Y7
+	VPBROADCASTD   134(BX), Y10
+	VPBLENDD       $0xf0, Y10, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y10
+	VPCMPEQW       Y2, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPAND          Y0, Y6, Y11
+	VPOR           Y10, Y11, Y11
+	VPMADDWD       256(SI), Y11, Y10
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       288(SI), Y6, Y6
+	VPADDD         Y6, Y10, Y10
+	VBROADCASTI128 50(BX), Y6
+	VINSERTI128    $0x01, 138(BX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   46(BX), Y7
+	VPBROADCASTD   134(BX), Y11
+	VPBLENDD       $0xf0, Y11, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y11
+	VPCMPEQW       Y2, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPAND          Y0, Y6, Y12
+	VPOR           Y11, Y12, Y12
+	VPMADDWD       320(SI), Y12, Y11
+	VPADDD         Y11, Y10, Y10
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       352(SI), Y6, Y6
+	VPADDD         Y6, Y10, Y10
+	VBROADCASTI128 72(BX), Y6
+	VINSERTI128    $0x01, 160(BX), Y6, Y6
+	VPBROADCASTD   68(BX), Y7
+	VPBROADCASTD   156(BX), Y11
+	VPBLENDD       $0xf0, Y11, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y11
+	VPCMPEQW       Y2, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPAND          Y0, Y6, Y12
+	VPOR           Y11, Y12, Y12
+	VPMADDWD       384(SI), Y12, Y11
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       416(SI), Y6, Y6
+	VPADDD         Y6, Y11, Y11
+	VBROADCASTI128 72(BX), Y6
+	VINSERTI128    $0x01, 160(BX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   68(BX), Y7
+	VPBROADCASTD   156(BX), Y12
+	VPBLENDD       $0xf0, Y12, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y12
+	VPCMPEQW       Y2, Y12, Y12
+	VPAND          Y1, Y12, Y12
+	VPAND          Y0, Y6, Y13
+	VPOR           Y12, Y13, Y13
+	VPMADDWD       448(SI), Y13, Y12
+	VPADDD         Y12, Y11, Y11
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       480(SI), Y6, Y6
+	VPADDD         Y6, Y11, Y11
+	VSHUFPS        $0x88, Y9, Y8, Y6
+	VSHUFPS        $0xdd, Y9, Y8, Y8
+	VPADDD         Y6, Y8, Y8
+	VSHUFPS        $0x88, Y11, Y10, Y6
+	VSHUFPS        $0xdd, Y11, Y10, Y10
+	VPADDD         Y6, Y10, Y10
+	VSHUFPS        $0x88, Y10, Y8, Y6
+	VSHUFPS        $0xdd, Y10, Y8, Y8
+	VPADDD         Y6, Y8, Y8
+	VMOVDQU        576(DI), Y6
+	VPSLLD         $0x04, Y6, Y6
+	VPSUBD         Y6, Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	MOVWQZX        66(BX), SI
+	SHLQ           $0x10, SI
+	MOVWQZX        44(BX), R8
+	ORQ            R8, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        22(BX), R8
+	ORQ            R8, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        (BX), R8
+	ORQ            R8, SI
+	MOVWQZX        154(BX), R8
+	SHLQ           $0x10, R8
+	MOVWQZX        132(BX), R9
+	ORQ            R9, R8
+	SHLQ           $0x10, R8
+	MOVWQZX        110(BX), R9
+	ORQ            R9, R8
+	SHLQ           $0x10, R8
+	MOVWQZX        88(BX), BX
+	ORQ            BX, R8
+	VMOVQ          SI, X6
+	VPINSRQ        $0x01, R8, X6, X6
+	VCVTPH2PS      X6, Y6
+	VANDPS         Y5, Y6, Y6
+	VMULPS         512(DI), Y6, Y6
+	VFMADD231PS    Y6, Y8, Y4
+
+end:
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVHLPS     X4, X4, X5
+	VADDPS       X5, X4, X4
+	VMOVSHDUP    X4, X5
+	VADDSS       X5, X4, X4
+	VMOVSS       X4, (DX)
+	ADDQ         $0x04, DX
+	MOVQ         rowBytes+8(FP), BX
+	ADDQ         BX, AX
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+DATA matmul_sixteen<>+0(SB)/4, $0x00100010
+DATA matmul_sixteen<>+4(SB)/4, $0x00100010
+DATA matmul_sixteen<>+8(SB)/4, $0x00100010
+DATA matmul_sixteen<>+12(SB)/4, $0x00100010
+DATA matmul_sixteen<>+16(SB)/4, $0x00100010
+DATA matmul_sixteen<>+20(SB)/4, $0x00100010
+DATA matmul_sixteen<>+24(SB)/4, $0x00100010
+DATA matmul_sixteen<>+28(SB)/4, $0x00100010
+GLOBL matmul_sixteen<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_bitsEven<>+0(SB)/4, $0x00040001
+DATA matmul_bitsEven<>+4(SB)/4, $0x00400010
+DATA matmul_bitsEven<>+8(SB)/4, $0x04000100
+DATA matmul_bitsEven<>+12(SB)/4, $0x40001000
+DATA matmul_bitsEven<>+16(SB)/4, $0x00040001
+DATA matmul_bitsEven<>+20(SB)/4, $0x00400010
+DATA matmul_bitsEven<>+24(SB)/4, $0x04000100
+DATA matmul_bitsEven<>+28(SB)/4, $0x40001000
+GLOBL matmul_bitsEven<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_bitsOdd<>+0(SB)/4, $0x00080002
+DATA matmul_bitsOdd<>+4(SB)/4, $0x00800020
+DATA matmul_bitsOdd<>+8(SB)/4, $0x08000200
+DATA matmul_bitsOdd<>+12(SB)/4, $0x80002000
+DATA matmul_bitsOdd<>+16(SB)/4, $0x00080002
+DATA matmul_bitsOdd<>+20(SB)/4, $0x00800020
+DATA matmul_bitsOdd<>+24(SB)/4, $0x08000200
+DATA matmul_bitsOdd<>+28(SB)/4, $0x80002000
+GLOBL matmul_bitsOdd<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_spreadLow<>+0(SB)/4, $0x01000100
+DATA matmul_spreadLow<>+4(SB)/4, $0x01000100
+DATA matmul_spreadLow<>+8(SB)/4, $0x01000100
+DATA matmul_spreadLow<>+12(SB)/4, $0x01000100
+DATA matmul_spreadLow<>+16(SB)/4, $0x01000100
+DATA matmul_spreadLow<>+20(SB)/4, $0x01000100
+DATA matmul_spreadLow<>+24(SB)/4, $0x01000100
+DATA matmul_spreadLow<>+28(SB)/4, $0x01000100
+GLOBL matmul_spreadLow<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_spreadHigh<>+0(SB)/4, $0x03020302
+DATA matmul_spreadHigh<>+4(SB)/4, $0x03020302
+DATA matmul_spreadHigh<>+8(SB)/4, $0x03020302
+DATA matmul_spreadHigh<>+12(SB)/4, $0x03020302
+DATA matmul_spreadHigh<>+16(SB)/4, $0x03020302
+DATA matmul_spreadHigh<>+20(SB)/4, $0x03020302
+DATA matmul_spreadHigh<>+24(SB)/4, $0x03020302
+DATA matmul_spreadHigh<>+28(SB)/4, $0x03020302
+GLOBL matmul_spreadHigh<>(SB), RODATA|NOPTR, $32
+
+// func unpackQ5_0AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·unpackQ5_0AVX2(SB), NOSPLIT, $32-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
+	VMOVDQU matmul_sixteen<>+0(SB), Y1
+	VMOVDQU matmul_bitsEven<>+0(SB), Y2
+	VMOVDQU matmul_bitsOdd<>+0(SB), Y3
+
+group:
+	PREFETCHT1     8192(CX)
+	PREFETCHT1     8256(CX)
+	PREFETCHT1     8320(CX)
+	VBROADCASTI128 6(CX), Y4
+	VINSERTI128    $0x01, 94(CX), Y4, Y4
+	VPBROADCASTD   2(CX), Y5
+	VPBROADCASTD   90(CX), Y6
+	VPBLENDD       $0xf0, Y6, Y5, Y5
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y5, Y5
+	VPAND          Y2, Y5, Y5
+	VPCMPEQW       Y2, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPAND          Y0, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y4, Y4
+	VBROADCASTI128 28(CX), Y5
+	VINSERTI128    $0x01, 116(CX), Y5, Y5
+	VPBROADCASTD   24(CX), Y6
+	VPBROADCASTD   112(CX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VPCMPEQW       Y2, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y5, Y5
+	VBROADCASTI128 50(CX), Y6
+	VINSERTI128    $0x01, 138(CX), Y6, Y6
+	VPBROADCASTD   46(CX), Y7
+	VPBROADCASTD   134(CX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPCMPEQW       Y2, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y6, Y6
+	VBROADCASTI128 72(CX), Y7
+	VINSERTI128    $0x01, 160(CX), Y7, Y7
+	VPBROADCASTD   68(CX), Y8
+	VPBROADCASTD   156(CX), Y9
+	VPBLENDD       $0xf0, Y9, Y8, Y8
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y7, Y7
+	VPOR           Y8, Y7, Y7
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y7, Y7
+	VPUNPCKLDQ     Y5, Y4, Y8
+	VPUNPCKLDQ     Y7, Y6, Y9
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y7, Y6, Y5
+	VPUNPCKLQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, (AX)
+	VPUNPCKHQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 32(AX)
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VMOVDQU        Y6, 64(AX)
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VMOVDQU        Y4, 96(AX)
+	VBROADCASTI128 6(CX), Y4
+	VINSERTI128    $0x01, 94(CX), Y4, Y4
+	VPBROADCASTD   2(CX), Y5
+	VPBROADCASTD   90(CX), Y6
+	VPBLENDD       $0xf0, Y6, Y5, Y5
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y5, Y5
+	VPAND          Y3, Y5, Y5
+	VPCMPEQW       Y3, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x08, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y4, Y4
+	VBROADCASTI128 28(CX), Y5
+	VINSERTI128    $0x01, 116(CX), Y5, Y5
+	VPBROADCASTD   24(CX), Y6
+	VPBROADCASTD   112(CX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y5, Y5
+	VBROADCASTI128 50(CX), Y6
+	VINSERTI128    $0x01, 138(CX), Y6, Y6
+	VPBROADCASTD   46(CX), Y7
+	VPBROADCASTD   134(CX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y6, Y6
+	VBROADCASTI128 72(CX), Y7
+	VINSERTI128    $0x01, 160(CX), Y7, Y7
+	VPBROADCASTD   68(CX), Y8
+	VPBROADCASTD   156(CX), Y9
+	VPBLENDD       $0xf0, Y9, Y8, Y8
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y8, Y8
+	VPAND          Y3, Y8, Y8
+	VPCMPEQW       Y3, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSRLW         $0x08, Y7, Y7
+	VPAND          Y0, Y7, Y7
+	VPOR           Y8, Y7, Y7
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y7, Y7
+	VPUNPCKLDQ     Y5, Y4, Y8
+	VPUNPCKLDQ     Y7, Y6, Y9
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y7, Y6, Y5
+	VPUNPCKLQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 128(AX)
+	VPUNPCKHQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 160(AX)
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VMOVDQU        Y6, 192(AX)
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VMOVDQU        Y4, 224(AX)
+	VBROADCASTI128 6(CX), Y4
+	VINSERTI128    $0x01, 94(CX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPBROADCASTD   2(CX), Y5
+	VPBROADCASTD   90(CX), Y6
+	VPBLENDD       $0xf0, Y6, Y5, Y5
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y5, Y5
+	VPAND          Y2, Y5, Y5
+	VPCMPEQW       Y2, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPAND          Y0, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y4, Y4
+	VBROADCASTI128 28(CX), Y5
+	VINSERTI128    $0x01, 116(CX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   24(CX), Y6
+	VPBROADCASTD   112(CX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VPCMPEQW       Y2, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y5, Y5
+	VBROADCASTI128 50(CX), Y6
+	VINSERTI128    $0x01, 138(CX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   46(CX), Y7
+	VPBROADCASTD   134(CX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPCMPEQW       Y2, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y6, Y6
+	VBROADCASTI128 72(CX), Y7
+	VINSERTI128    $0x01, 160(CX), Y7, Y7
+	VPSRLW         $0x04, Y7, Y7
+	VPBROADCASTD   68(CX), Y8
+	VPBROADCASTD   156(CX), Y9
+	VPBLENDD       $0xf0, Y9, Y8, Y8
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y7, Y7
+	VPOR           Y8, Y7, Y7
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y7, Y7
+	VPUNPCKLDQ     Y5, Y4, Y8
+	VPUNPCKLDQ     Y7, Y6, Y9
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y7, Y6, Y5
+	VPUNPCKLQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 256(AX)
+	VPUNPCKHQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 288(AX)
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VMOVDQU        Y6, 320(AX)
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VMOVDQU        Y4, 352(AX)
+	VBROADCASTI128 6(CX), Y4
+	VINSERTI128    $0x01, 94(CX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPBROADCASTD   2(CX), Y5
+	VPBROADCASTD   90(CX), Y6
+	VPBLENDD       $0xf0, Y6, Y5, Y5
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y5, Y5
+	VPAND          Y3, Y5, Y5
+	VPCMPEQW       Y3, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x08, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y4, Y4
+	VBROADCASTI128 28(CX), Y5
+	VINSERTI128    $0x01, 116(CX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   24(CX), Y6
+	VPBROADCASTD   112(CX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y5, Y5
+	VBROADCASTI128 50(CX), Y6
+	VINSERTI128    $0x01, 138(CX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   46(CX), Y7
+	VPBROADCASTD   134(CX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y6, Y6
+	VBROADCASTI128 72(CX), Y7
+	VINSERTI128    $0x01, 160(CX), Y7, Y7
+	VPSRLW         $0x04, Y7, Y7
+	VPBROADCASTD   68(CX), Y8
+	VPBROADCASTD   156(CX), Y9
+	VPBLENDD       $0xf0, Y9, Y8, Y8
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y8, Y8
+	VPAND          Y3, Y8, Y8
+	VPCMPEQW       Y3, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSRLW         $0x08, Y7, Y7
+	VPAND          Y0, Y7, Y7
+	VPOR           Y8, Y7, Y7
+	VPSUBW         matmul_zeroQ5_0<>+0(SB), Y7, Y7
+	VPUNPCKLDQ     Y5, Y4, Y8
+	VPUNPCKLDQ     Y7, Y6, Y9
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y7, Y6, Y5
+	VPUNPCKLQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 384(AX)
+	VPUNPCKHQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 416(AX)
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VMOVDQU        Y6, 448(AX)
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VMOVDQU        Y4, 480(AX)
+	MOVWQZX        66(CX), BX
+	SHLQ           $0x10, BX
+	MOVWQZX        44(CX), SI
+	ORQ            SI, BX
+	SHLQ           $0x10, BX
+	MOVWQZX        22(CX), SI
+	ORQ            SI, BX
+	SHLQ           $0x10, BX
+	MOVWQZX        (CX), SI
+	ORQ            SI, BX
+	MOVWQZX        154(CX), SI
+	SHLQ           $0x10, SI
+	MOVWQZX        132(CX), DI
+	ORQ            DI, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        110(CX), DI
+	ORQ            DI, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        88(CX), DI
+	ORQ            DI, SI
+	VMOVQ          BX, X4
+	VPINSRQ        $0x01, SI, X4, X4
+	VCVTPH2PS      X4, Y4
+	VMOVUPS        Y4, 512(AX)
+	ADDQ           $0x00000280, AX
+	ADDQ           $0x000000b0, CX
+	DECQ           DX
+	JNZ            group
+	VZEROUPPER
+	RET
+
+DATA matmul_zeroQ5_0<>+0(SB)/4, $0x00100010
+DATA matmul_zeroQ5_0<>+4(SB)/4, $0x00100010
+DATA matmul_zeroQ5_0<>+8(SB)/4, $0x00100010
+DATA matmul_zeroQ5_0<>+12(SB)/4, $0x00100010
+DATA matmul_zeroQ5_0<>+16(SB)/4, $0x00100010
+DATA matmul_zeroQ5_0<>+20(SB)/4, $0x00100010
+DATA matmul_zeroQ5_0<>+24(SB)/4, $0x00100010
+DATA matmul_zeroQ5_0<>+28(SB)/4, $0x00100010
+GLOBL matmul_zeroQ5_0<>(SB), RODATA|NOPTR, $32
+
+// func intRowsQ5_1AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·intRowsQ5_1AVX2(SB), NOSPLIT, $32-72
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+64(FP), DX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
+	VMOVDQU matmul_sixteen<>+0(SB), Y1
+	VMOVDQU matmul_bitsEven<>+0(SB), Y2
+	VMOVDQU matmul_bitsOdd<>+0(SB), Y3
+
+row:
+	VXORPS Y4, Y4, Y4
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+	TESTQ  R8, R8
+	JZ     tail
+
+group:
+	PREFETCHT1     8192(BX)
+	PREFETCHT1     8256(BX)
+	PREFETCHT1     8320(BX)
+	VBROADCASTI128 8(BX), Y5
+	VINSERTI128    $0x01, 104(BX), Y5, Y5
+	VPBROADCASTD   4(BX), Y6
+	VPBROADCASTD   100(BX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y7
+	VPCMPEQW       Y2, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPAND          Y0, Y5, Y8
+	VPOR           Y7, Y8, Y8
+	VPMADDWD       (SI), Y8, Y7
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       32(SI), Y5, Y5
+	VPADDD         Y5, Y7, Y7
+	VBROADCASTI128 8(BX), Y5
+	VINSERTI128    $0x01, 104(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   4(BX), Y6
+	VPBROADCASTD   100(BX), Y8
+	VPBLENDD       $0xf0, Y8, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y5, Y9
+	VPOR           Y8, Y9, Y9
+	VPMADDWD       64(SI), Y9, Y8
+	VPADDD         Y8, Y7, Y7
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       96(SI), Y5, Y5
+	VPADDD         Y5, Y7, Y7
+	VBROADCASTI128 32(BX), Y5
+	VINSERTI128    $0x01, 128(BX), Y5, Y5
+	VPBROADCASTD   28(BX), Y6
+	VPBROADCASTD   124(BX), Y8
+	VPBLENDD       $0xf0, Y8, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y5, Y9
+	VPOR           Y8, Y9, Y9
+	VPMADDWD       128(SI), Y9, Y8
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       160(SI), Y5, Y5
+	VPADDD         Y5, Y8, Y8
+	VBROADCASTI128 32(BX), Y5
+	VINSERTI128    $0x01, 128(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   28(BX), Y6
+	VPBROADCASTD   124(BX), Y9
+	VPBLENDD       $0xf0, Y9, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y9
+	VPCMPEQW       Y2, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y0, Y5, Y10
+	VPOR           Y9, Y10, Y10
+	VPMADDWD       192(SI), Y10, Y9
+	VPADDD         Y9, Y8, Y8
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       224(SI), Y5, Y5
+	VPADDD         Y5, Y8, Y8
+	VBROADCASTI128 56(BX), Y5
+	VINSERTI128    $0x01, 152(BX), Y5, Y5
+	VPBROADCASTD   52(BX), Y6
+	VPBROADCASTD   148(BX), Y9
+	VPBLENDD       $0xf0, Y9, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y9
+	VPCMPEQW       Y2, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y0, Y5, Y10
+	VPOR           Y9, Y10, Y10
+	VPMADDWD       256(SI), Y10, Y9
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       288(SI), Y5, Y5
+	VPADDD         Y5, Y9, Y9
+	VBROADCASTI128 56(BX), Y5
+	VINSERTI128    $0x01, 152(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   52(BX), Y6
+	VPBROADCASTD   148(BX), Y10
+	VPBLENDD       $0xf0, Y10, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y10
+	VPCMPEQW       Y2, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPAND          Y0, Y5, Y11
+	VPOR           Y10, Y11, Y11
+	VPMADDWD       320(SI), Y11, Y10
+	VPADDD         Y10, Y9, Y9
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       352(SI), Y5, Y5
+	VPADDD         Y5, Y9, Y9
+	VBROADCASTI128 80(BX), Y5
+	VINSERTI128    $0x01, 176(BX), Y5, Y5
+	VPBROADCASTD   76(BX), Y6
+	VPBROADCASTD   172(BX), Y10
+	VPBLENDD       $0xf0, Y10, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y10
+	VPCMPEQW       Y2, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPAND          Y0, Y5, Y11
+	VPOR           Y10, Y11, Y11
+	VPMADDWD       384(SI), Y11, Y10
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       416(SI), Y5, Y5
+	VPADDD         Y5, Y10, Y10
+	VBROADCASTI128 80(BX), Y5
+	VINSERTI128    $0x01, 176(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   76(BX), Y6
+	VPBROADCASTD   172(BX), Y11
+	VPBLENDD       $0xf0, Y11, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y11
+	VPCMPEQW       Y2, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPAND          Y0, Y5, Y12
+	VPOR           Y11, Y12, Y12
+	VPMADDWD       448(SI), Y12, Y11
+	VPADDD         Y11, Y10, Y10
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VPMADDWD       480(SI), Y5, Y5
+	VPADDD         Y5, Y10, Y10
+	VSHUFPS        $0x88, Y8, Y7, Y5
+	VSHUFPS        $0xdd, Y8, Y7, Y7
+	VPADDD         Y5, Y7, Y7
+	VSHUFPS        $0x88, Y10, Y9, Y5
+	VSHUFPS        $0xdd, Y10, Y9, Y9
+	VPADDD         Y5, Y9, Y9
+	VSHUFPS        $0x88, Y9, Y7, Y5
+	VSHUFPS        $0xdd, Y9, Y7, Y7
+	VPADDD         Y5, Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMOVDQU        (BX), Y5
+	VPBLENDD       $0x02, 20(BX), Y5, Y5
+	VPBLENDD       $0x04, 40(BX), Y5, Y5
+	VPBLENDD       $0x08, 60(BX), Y5, Y5
+	VPBLENDD       $0x10, 80(BX), Y5, Y5
+	VPBLENDD       $0x20, 100(BX), Y5, Y5
+	VPBLENDD       $0x40, 120(BX), Y5, Y5
+	VPBLENDD       $0x80, 140(BX), Y5, Y5
+	VPSHUFB        matmul_split<>+0(SB), Y5, Y5
+	VPERMQ         $0xd8, Y5, Y5
+	VCVTPH2PS      X5, Y6
+	VEXTRACTI128   $0x01, Y5, X5
+	VCVTPH2PS      X5, Y5
+	VMULPS         512(DI), Y6, Y6
+	VFMADD231PS    Y6, Y7, Y4
+	VFMADD231PS    544(DI), Y5, Y4
+	ADDQ           $0x000000c0, BX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x000002a0, DI
+	DECQ           R8
+	JNZ            group
+
+tail:
+	MOVQ           mask+32(FP), R8
+	MOVQ           tail+40(FP), R9
+	TESTQ          R8, R8
+	JZ             end
+	TESTQ          R9, R9
+	CMOVQNE        R9, BX
+	VMOVDQU        (R8), Y5
+	VBROADCASTI128 8(BX), Y6
+	VINSERTI128    $0x01, 104(BX), Y6, Y6
+	VPBROADCASTD   4(BX), Y7
+	VPBROADCASTD   100(BX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y6, Y9
+	VPOR           Y8, Y9, Y9
+	VPMADDWD       (SI), Y9, Y8
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       32(SI), Y6, Y6
+	VPADDD         Y6, Y8, Y8
+	VBROADCASTI128 8(BX), Y6
+	VINSERTI128    $0x01, 104(BX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   4(BX), Y7
+	VPBROADCASTD   100(BX), Y9
+	VPBLENDD       $0xf0, Y9, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y9
+	VPCMPEQW       Y2, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y0, Y6, Y10
+	VPOR           Y9, Y10, Y10
+	VPMADDWD       64(SI), Y10, Y9
+	VPADDD         Y9, Y8, Y8
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       96(SI), Y6, Y6
+	VPADDD         Y6, Y8, Y8
+	VBROADCASTI128 32(BX), Y6
+	VINSERTI128    $0x01, 128(BX), Y6, Y6
+	VPBROADCASTD   28(BX), Y7
+	VPBROADCASTD   124(BX), Y9
+	VPBLENDD       $0xf0, Y9, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y9
+	VPCMPEQW       Y2, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y0, Y6, Y10
+	VPOR           Y9, Y10, Y10
+	VPMADDWD       128(SI), Y10, Y9
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       160(SI), Y6, Y6
+	VPADDD         Y6, Y9, Y9
+	VBROADCASTI128 32(BX), Y6
+	VINSERTI128    $0x01, 128(BX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   28(BX), Y7
+	VPBROADCASTD   124(BX), Y10
+	VPBLENDD       $0xf0, Y10, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y10
+	VPCMPEQW       Y2, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPAND          Y0, Y6, Y11
+	VPOR           Y10, Y11, Y11
+	VPMADDWD       192(SI), Y11, Y10
+	VPADDD         Y10, Y9, Y9
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       224(SI), Y6, Y6
+	VPADDD         Y6, Y9, Y9
+	VBROADCASTI128 56(BX), Y6
+	VINSERTI128    $0x01, 152(BX), Y6, Y6
+	VPBROADCASTD   52(BX), Y7
+	VPBROADCASTD   148(BX), Y10
+	VPBLENDD       $0xf0, Y10, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y10
+	VPCMPEQW       Y2, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPAND          Y0, Y6, Y11
+	VPOR           Y10, Y11, Y11
+	VPMADDWD       256(SI), Y11, Y10
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       288(SI), Y6, Y6
+	VPADDD         Y6, Y10, Y10
+	VBROADCASTI128 56(BX), Y6
+	VINSERTI128    $0x01, 152(BX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   52(BX), Y7
+	VPBROADCASTD   148(BX), Y11
+	VPBLENDD       $0xf0, Y11, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y11
+	VPCMPEQW       Y2, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPAND          Y0, Y6, Y12
+	VPOR           Y11, Y12, Y12
+	VPMADDWD       320(SI), Y12, Y11
+	VPADDD         Y11, Y10, Y10
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       352(SI), Y6, Y6
+	VPADDD         Y6, Y10, Y10
+	VBROADCASTI128 80(BX), Y6
+	VINSERTI128    $0x01, 176(BX), Y6, Y6
+	VPBROADCASTD   76(BX), Y7
+	VPBROADCASTD   172(BX), Y11
+	VPBLENDD       $0xf0, Y11, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y11
+	VPCMPEQW       Y2, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPAND          Y0, Y6, Y12
+	VPOR           Y11, Y12, Y12
+	VPMADDWD       384(SI), Y12, Y11
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       416(SI), Y6, Y6
+	VPADDD         Y6, Y11, Y11
+	VBROADCASTI128 80(BX), Y6
+	VINSERTI128    $0x01, 176(BX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   76(BX), Y7
+	VPBROADCASTD   172(BX), Y12
+	VPBLENDD       $0xf0, Y12, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y12
+	VPCMPEQW       Y2, Y12, Y12
+	VPAND          Y1, Y12, Y12
+	VPAND          Y0, Y6, Y13
+	VPOR           Y12, Y13, Y13
+	VPMADDWD       448(SI), Y13, Y12
+	VPADDD         Y12, Y11, Y11
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VPMADDWD       480(SI), Y6, Y6
+	VPADDD         Y6, Y11, Y11
+	VSHUFPS        $0x88, Y9, Y8, Y6
+	VSHUFPS        $0xdd, Y9, Y8, Y8
+	VPADDD         Y6, Y8, Y8
+	VSHUFPS        $0x88, Y11, Y10, Y6
+	VSHUFPS        $0xdd, Y11, Y10, Y10
+	VPADDD         Y6, Y10, Y10
+	VSHUFPS        $0x88, Y10, Y8, Y6
+	VSHUFPS        $0xdd, Y10, Y8, Y8
+	VPADDD         Y6, Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VMOVDQU        (BX), Y6
+	VPBLENDD       $0x02, 20(BX), Y6, Y6
+	VPBLENDD       $0x04, 40(BX), Y6, Y6
+	VPBLENDD       $0x08, 60(BX), Y6, Y6
+	VPBLENDD       $0x10, 80(BX), Y6, Y6
+	VPBLENDD       $0x20, 100(BX), Y6, Y6
+	VPBLENDD       $0x40, 120(BX), Y6, Y6
+	VPBLENDD       $0x80, 140(BX), Y6, Y6
+	VPSHUFB        matmul_split<>+0(SB), Y6, Y6
+	VPERMQ         $0xd8, Y6, Y6
+	VCVTPH2PS      X6, Y7
+	VEXTRACTI128   $0x01, Y6, X6
+	VCVTPH2PS      X6, Y6
+	VANDPS         Y5, Y7, Y7
+	VANDPS         Y5, Y6, Y6
+	VMULPS         512(DI), Y7, Y7
+	VFMADD231PS    Y7, Y8, Y4
+	VFMADD231PS    544(DI), Y6, Y4
+
+end:
+	VEXTRACTF128 $0x01, Y4, X5
+	VADDPS       X5, X4, X4
+	VMOVHLPS     X4, X4, X5
+	VADDPS       X5, X4, X4
+	VMOVSHDUP    X4, X5
+	VADDSS       X5, X4, X4
+	VMOVSS       X4, (DX)
+	ADDQ         $0x04, DX
+	MOVQ         rowBytes+8(FP), BX
+	ADDQ         BX, AX
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+// func unpackQ5_1AVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·unpackQ5_1AVX2(SB), NOSPLIT, $32-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_nibble<>+0(SB), Y0
+	VMOVDQU matmul_sixteen<>+0(SB), Y1
+	VMOVDQU matmul_bitsEven<>+0(SB), Y2
+	VMOVDQU matmul_bitsOdd<>+0(SB), Y3
+
+group:
+	PREFETCHT1     8192(CX)
+	PREFETCHT1     8256(CX)
+	PREFETCHT1     8320(CX)
+	VBROADCASTI128 8(CX), Y4
+	VINSERTI128    $0x01, 104(CX), Y4, Y4
+	VPBROADCASTD   4(CX), Y5
+	VPBROADCASTD   100(CX), Y6
+	VPBLENDD       $0xf0, Y6, Y5, Y5
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y5, Y5
+	VPAND          Y2, Y5, Y5
+	VPCMPEQW       Y2, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPAND          Y0, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VBROADCASTI128 32(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPBROADCASTD   28(CX), Y6
+	VPBROADCASTD   124(CX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VPCMPEQW       Y2, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VBROADCASTI128 56(CX), Y6
+	VINSERTI128    $0x01, 152(CX), Y6, Y6
+	VPBROADCASTD   52(CX), Y7
+	VPBROADCASTD   148(CX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPCMPEQW       Y2, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VBROADCASTI128 80(CX), Y7
+	VINSERTI128    $0x01, 176(CX), Y7, Y7
+	VPBROADCASTD   76(CX), Y8
+	VPBROADCASTD   172(CX), Y9
+	VPBLENDD       $0xf0, Y9, Y8, Y8
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y7, Y7
+	VPOR           Y8, Y7, Y7
+	VPUNPCKLDQ     Y5, Y4, Y8
+	VPUNPCKLDQ     Y7, Y6, Y9
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y7, Y6, Y5
+	VPUNPCKLQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, (AX)
+	VPUNPCKHQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 32(AX)
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VMOVDQU        Y6, 64(AX)
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VMOVDQU        Y4, 96(AX)
+	VBROADCASTI128 8(CX), Y4
+	VINSERTI128    $0x01, 104(CX), Y4, Y4
+	VPBROADCASTD   4(CX), Y5
+	VPBROADCASTD   100(CX), Y6
+	VPBLENDD       $0xf0, Y6, Y5, Y5
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y5, Y5
+	VPAND          Y3, Y5, Y5
+	VPCMPEQW       Y3, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x08, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VBROADCASTI128 32(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPBROADCASTD   28(CX), Y6
+	VPBROADCASTD   124(CX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VBROADCASTI128 56(CX), Y6
+	VINSERTI128    $0x01, 152(CX), Y6, Y6
+	VPBROADCASTD   52(CX), Y7
+	VPBROADCASTD   148(CX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VBROADCASTI128 80(CX), Y7
+	VINSERTI128    $0x01, 176(CX), Y7, Y7
+	VPBROADCASTD   76(CX), Y8
+	VPBROADCASTD   172(CX), Y9
+	VPBLENDD       $0xf0, Y9, Y8, Y8
+	VPSHUFB        matmul_spreadLow<>+0(SB), Y8, Y8
+	VPAND          Y3, Y8, Y8
+	VPCMPEQW       Y3, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSRLW         $0x08, Y7, Y7
+	VPAND          Y0, Y7, Y7
+	VPOR           Y8, Y7, Y7
+	VPUNPCKLDQ     Y5, Y4, Y8
+	VPUNPCKLDQ     Y7, Y6, Y9
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y7, Y6, Y5
+	VPUNPCKLQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 128(AX)
+	VPUNPCKHQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 160(AX)
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VMOVDQU        Y6, 192(AX)
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VMOVDQU        Y4, 224(AX)
+	VBROADCASTI128 8(CX), Y4
+	VINSERTI128    $0x01, 104(CX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPBROADCASTD   4(CX), Y5
+	VPBROADCASTD   100(CX), Y6
+	VPBLENDD       $0xf0, Y6, Y5, Y5
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y5, Y5
+	VPAND          Y2, Y5, Y5
+	VPCMPEQW       Y2, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPAND          Y0, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VBROADCASTI128 32(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   28(CX), Y6
+	VPBROADCASTD   124(CX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VPCMPEQW       Y2, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VBROADCASTI128 56(CX), Y6
+	VINSERTI128    $0x01, 152(CX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   52(CX), Y7
+	VPBROADCASTD   148(CX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPCMPEQW       Y2, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VBROADCASTI128 80(CX), Y7
+	VINSERTI128    $0x01, 176(CX), Y7, Y7
+	VPSRLW         $0x04, Y7, Y7
+	VPBROADCASTD   76(CX), Y8
+	VPBROADCASTD   172(CX), Y9
+	VPBLENDD       $0xf0, Y9, Y8, Y8
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPCMPEQW       Y2, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y0, Y7, Y7
+	VPOR           Y8, Y7, Y7
+	VPUNPCKLDQ     Y5, Y4, Y8
+	VPUNPCKLDQ     Y7, Y6, Y9
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y7, Y6, Y5
+	VPUNPCKLQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 256(AX)
+	VPUNPCKHQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 288(AX)
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VMOVDQU        Y6, 320(AX)
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VMOVDQU        Y4, 352(AX)
+	VBROADCASTI128 8(CX), Y4
+	VINSERTI128    $0x01, 104(CX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPBROADCASTD   4(CX), Y5
+	VPBROADCASTD   100(CX), Y6
+	VPBLENDD       $0xf0, Y6, Y5, Y5
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y5, Y5
+	VPAND          Y3, Y5, Y5
+	VPCMPEQW       Y3, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x08, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPOR           Y5, Y4, Y4
+	VBROADCASTI128 32(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPBROADCASTD   28(CX), Y6
+	VPBROADCASTD   124(CX), Y7
+	VPBLENDD       $0xf0, Y7, Y6, Y6
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y6, Y6
+	VPAND          Y3, Y6, Y6
+	VPCMPEQW       Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPOR           Y6, Y5, Y5
+	VBROADCASTI128 56(CX), Y6
+	VINSERTI128    $0x01, 152(CX), Y6, Y6
+	VPSRLW         $0x04, Y6, Y6
+	VPBROADCASTD   52(CX), Y7
+	VPBROADCASTD   148(CX), Y8
+	VPBLENDD       $0xf0, Y8, Y7, Y7
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y7, Y7
+	VPAND          Y3, Y7, Y7
+	VPCMPEQW       Y3, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPAND          Y0, Y6, Y6
+	VPOR           Y7, Y6, Y6
+	VBROADCASTI128 80(CX), Y7
+	VINSERTI128    $0x01, 176(CX), Y7, Y7
+	VPSRLW         $0x04, Y7, Y7
+	VPBROADCASTD   76(CX), Y8
+	VPBROADCASTD   172(CX), Y9
+	VPBLENDD       $0xf0, Y9, Y8, Y8
+	VPSHUFB        matmul_spreadHigh<>+0(SB), Y8, Y8
+	VPAND          Y3, Y8, Y8
+	VPCMPEQW       Y3, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSRLW         $0x08, Y7, Y7
+	VPAND          Y0, Y7, Y7
+	VPOR           Y8, Y7, Y7
+	VPUNPCKLDQ     Y5, Y4, Y8
+	VPUNPCKLDQ     Y7, Y6, Y9
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y7, Y6, Y5
+	VPUNPCKLQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 384(AX)
+	VPUNPCKHQDQ    Y9, Y8, Y6
+	VMOVDQU        Y6, 416(AX)
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VMOVDQU        Y6, 448(AX)
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	VMOVDQU        Y4, 480(AX)
+	VMOVDQU        (CX), Y4
+	VPBLENDD       $0x02, 20(CX), Y4, Y4
+	VPBLENDD       $0x04, 40(CX), Y4, Y4
+	VPBLENDD       $0x08, 60(CX), Y4, Y4
+	VPBLENDD       $0x10, 80(CX), Y4, Y4
+	VPBLENDD       $0x20, 100(CX), Y4, Y4
+	VPBLENDD       $0x40, 120(CX), Y4, Y4
+	VPBLENDD       $0x80, 140(CX), Y4, Y4
+	VPSHUFB        matmul_split<>+0(SB), Y4, Y4
+	VPERMQ         $0xd8, Y4, Y4
+	VCVTPH2PS      X4, Y5
+	VEXTRACTI128   $0x01, Y4, X4
+	VCVTPH2PS      X4, Y4
+	VMOVUPS        Y5, 512(AX)
+	VXORPS         matmul_sign<>+0(SB), Y4, Y4
+	VMOVUPS        Y4, 576(AX)
+	ADDQ           $0x00000280, AX
+	ADDQ           $0x000000c0, CX
+	DECQ           DX
+	JNZ            group
+	VZEROUPPER
+	RET
 
 // func intRowsQ8_0AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
@@ -2112,13 +3680,18 @@ end:
 	RET
 
 // func unpackQ8_0AVX2(dst *byte, src *byte, n int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·unpackQ8_0AVX2(SB), NOSPLIT, $32-24
 	MOVQ dst+0(FP), AX
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 
 group:
+	PREFETCHT1  8192(CX)
+	PREFETCHT1  8256(CX)
+	PREFETCHT1  8320(CX)
+	PREFETCHT1  8384(CX)
+	PREFETCHT1  8448(CX)
 	VMOVDQU     2(CX), Y0
 	VMOVDQU     138(CX), Y1
 	VINSERTI128 $0x01, X1, Y0, Y2
@@ -2238,6 +3811,1272 @@ group:
 	VZEROUPPER
 	RET
 
+// func intRowsIQ4NLAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·intRowsIQ4NLAVX2(SB), NOSPLIT, $32-72
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+64(FP), DX
+	VMOVDQU matmul_bytes0f<>+0(SB), Y0
+	VMOVDQU matmul_levels<>+0(SB), Y1
+
+row:
+	VXORPS Y2, Y2, Y2
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+	TESTQ  R8, R8
+	JZ     tail
+
+group:
+	PREFETCHT1     8192(BX)
+	PREFETCHT1     8256(BX)
+	PREFETCHT1     8320(BX)
+	VBROADCASTI128 2(BX), Y3
+	VINSERTI128    $0x01, 74(BX), Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y4
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       (SI), Y4, Y4
+	VPSRAW         $0x08, Y3, Y3
+	VPMADDWD       32(SI), Y3, Y3
+	VPADDD         Y3, Y4, Y4
+	VBROADCASTI128 2(BX), Y3
+	VINSERTI128    $0x01, 74(BX), Y3, Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPMADDWD       64(SI), Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VPSRAW         $0x08, Y3, Y3
+	VPMADDWD       96(SI), Y3, Y3
+	VPADDD         Y3, Y4, Y4
+	VBROADCASTI128 20(BX), Y3
+	VINSERTI128    $0x01, 92(BX), Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPMADDWD       128(SI), Y5, Y5
+	VPSRAW         $0x08, Y3, Y3
+	VPMADDWD       160(SI), Y3, Y3
+	VPADDD         Y3, Y5, Y5
+	VBROADCASTI128 20(BX), Y3
+	VINSERTI128    $0x01, 92(BX), Y3, Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y6
+	VPSRAW         $0x08, Y6, Y6
+	VPMADDWD       192(SI), Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRAW         $0x08, Y3, Y3
+	VPMADDWD       224(SI), Y3, Y3
+	VPADDD         Y3, Y5, Y5
+	VBROADCASTI128 38(BX), Y3
+	VINSERTI128    $0x01, 110(BX), Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y6
+	VPSRAW         $0x08, Y6, Y6
+	VPMADDWD       256(SI), Y6, Y6
+	VPSRAW         $0x08, Y3, Y3
+	VPMADDWD       288(SI), Y3, Y3
+	VPADDD         Y3, Y6, Y6
+	VBROADCASTI128 38(BX), Y3
+	VINSERTI128    $0x01, 110(BX), Y3, Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y7
+	VPSRAW         $0x08, Y7, Y7
+	VPMADDWD       320(SI), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPSRAW         $0x08, Y3, Y3
+	VPMADDWD       352(SI), Y3, Y3
+	VPADDD         Y3, Y6, Y6
+	VBROADCASTI128 56(BX), Y3
+	VINSERTI128    $0x01, 128(BX), Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y7
+	VPSRAW         $0x08, Y7, Y7
+	VPMADDWD       384(SI), Y7, Y7
+	VPSRAW         $0x08, Y3, Y3
+	VPMADDWD       416(SI), Y3, Y3
+	VPADDD         Y3, Y7, Y7
+	VBROADCASTI128 56(BX), Y3
+	VINSERTI128    $0x01, 128(BX), Y3, Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y8
+	VPSRAW         $0x08, Y8, Y8
+	VPMADDWD       448(SI), Y8, Y8
+	VPADDD         Y8, Y7, Y7
+	VPSRAW         $0x08, Y3, Y3
+	VPMADDWD       480(SI), Y3, Y3
+	VPADDD         Y3, Y7, Y7
+	VSHUFPS        $0x88, Y5, Y4, Y3
+	VSHUFPS        $0xdd, Y5, Y4, Y4
+	VPADDD         Y3, Y4, Y4
+	VSHUFPS        $0x88, Y7, Y6, Y3
+	VSHUFPS        $0xdd, Y7, Y6, Y6
+	VPADDD         Y3, Y6, Y6
+	VSHUFPS        $0x88, Y6, Y4, Y3
+	VSHUFPS        $0xdd, Y6, Y4, Y4
+	VPADDD         Y3, Y4, Y4
+	VCVTDQ2PS      Y4, Y4
+	MOVWQZX        54(BX), R9
+	SHLQ           $0x10, R9
+	MOVWQZX        36(BX), R10
+	ORQ            R10, R9
+	SHLQ           $0x10, R9
+	MOVWQZX        18(BX), R10
+	ORQ            R10, R9
+	SHLQ           $0x10, R9
+	MOVWQZX        (BX), R10
+	ORQ            R10, R9
+	MOVWQZX        126(BX), R10
+	SHLQ           $0x10, R10
+	MOVWQZX        108(BX), R11
+	ORQ            R11, R10
+	SHLQ           $0x10, R10
+	MOVWQZX        90(BX), R11
+	ORQ            R11, R10
+	SHLQ           $0x10, R10
+	MOVWQZX        72(BX), R11
+	ORQ            R11, R10
+	VMOVQ          R9, X3
+	VPINSRQ        $0x01, R10, X3, X3
+	VCVTPH2PS      X3, Y3
+	VMULPS         512(DI), Y3, Y3
+	VFMADD231PS    Y3, Y4, Y2
+	ADDQ           $0x00000090, BX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x000002a0, DI
+	DECQ           R8
+	JNZ            group
+
+tail:
+	MOVQ           mask+32(FP), R8
+	MOVQ           tail+40(FP), R9
+	TESTQ          R8, R8
+	JZ             end
+	TESTQ          R9, R9
+	CMOVQNE        R9, BX
+	VMOVDQU        (R8), Y3
+	VBROADCASTI128 2(BX), Y4
+	VINSERTI128    $0x01, 74(BX), Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPMADDWD       (SI), Y5, Y5
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       32(SI), Y4, Y4
+	VPADDD         Y4, Y5, Y5
+	VBROADCASTI128 2(BX), Y4
+	VINSERTI128    $0x01, 74(BX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y6
+	VPSRAW         $0x08, Y6, Y6
+	VPMADDWD       64(SI), Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       96(SI), Y4, Y4
+	VPADDD         Y4, Y5, Y5
+	VBROADCASTI128 20(BX), Y4
+	VINSERTI128    $0x01, 92(BX), Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y6
+	VPSRAW         $0x08, Y6, Y6
+	VPMADDWD       128(SI), Y6, Y6
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       160(SI), Y4, Y4
+	VPADDD         Y4, Y6, Y6
+	VBROADCASTI128 20(BX), Y4
+	VINSERTI128    $0x01, 92(BX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y7
+	VPSRAW         $0x08, Y7, Y7
+	VPMADDWD       192(SI), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       224(SI), Y4, Y4
+	VPADDD         Y4, Y6, Y6
+	VBROADCASTI128 38(BX), Y4
+	VINSERTI128    $0x01, 110(BX), Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y7
+	VPSRAW         $0x08, Y7, Y7
+	VPMADDWD       256(SI), Y7, Y7
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       288(SI), Y4, Y4
+	VPADDD         Y4, Y7, Y7
+	VBROADCASTI128 38(BX), Y4
+	VINSERTI128    $0x01, 110(BX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y8
+	VPSRAW         $0x08, Y8, Y8
+	VPMADDWD       320(SI), Y8, Y8
+	VPADDD         Y8, Y7, Y7
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       352(SI), Y4, Y4
+	VPADDD         Y4, Y7, Y7
+	VBROADCASTI128 56(BX), Y4
+	VINSERTI128    $0x01, 128(BX), Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y8
+	VPSRAW         $0x08, Y8, Y8
+	VPMADDWD       384(SI), Y8, Y8
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       416(SI), Y4, Y4
+	VPADDD         Y4, Y8, Y8
+	VBROADCASTI128 56(BX), Y4
+	VINSERTI128    $0x01, 128(BX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y9
+	VPSRAW         $0x08, Y9, Y9
+	VPMADDWD       448(SI), Y9, Y9
+	VPADDD         Y9, Y8, Y8
+	VPSRAW         $0x08, Y4, Y4
+	VPMADDWD       480(SI), Y4, Y4
+	VPADDD         Y4, Y8, Y8
+	VSHUFPS        $0x88, Y6, Y5, Y4
+	VSHUFPS        $0xdd, Y6, Y5, Y5
+	VPADDD         Y4, Y5, Y5
+	VSHUFPS        $0x88, Y8, Y7, Y4
+	VSHUFPS        $0xdd, Y8, Y7, Y7
+	VPADDD         Y4, Y7, Y7
+	VSHUFPS        $0x88, Y7, Y5, Y4
+	VSHUFPS        $0xdd, Y7, Y5, Y5
+	VPADDD         Y4, Y5, Y5
+	VCVTDQ2PS      Y5, Y5
+	MOVWQZX        54(BX), SI
+	SHLQ           $0x10, SI
+	MOVWQZX        36(BX), R8
+	ORQ            R8, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        18(BX), R8
+	ORQ            R8, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        (BX), R8
+	ORQ            R8, SI
+	MOVWQZX        126(BX), R8
+	SHLQ           $0x10, R8
+	MOVWQZX        108(BX), R9
+	ORQ            R9, R8
+	SHLQ           $0x10, R8
+	MOVWQZX        90(BX), R9
+	ORQ            R9, R8
+	SHLQ           $0x10, R8
+	MOVWQZX        72(BX), BX
+	ORQ            BX, R8
+	VMOVQ          SI, X4
+	VPINSRQ        $0x01, R8, X4, X4
+	VCVTPH2PS      X4, Y4
+	VANDPS         Y3, Y4, Y4
+	VMULPS         512(DI), Y4, Y4
+	VFMADD231PS    Y4, Y5, Y2
+
+end:
+	VEXTRACTF128 $0x01, Y2, X3
+	VADDPS       X3, X2, X2
+	VMOVHLPS     X2, X2, X3
+	VADDPS       X3, X2, X2
+	VMOVSHDUP    X2, X3
+	VADDSS       X3, X2, X2
+	VMOVSS       X2, (DX)
+	ADDQ         $0x04, DX
+	MOVQ         rowBytes+8(FP), BX
+	ADDQ         BX, AX
+	DECQ         CX
+	JNZ          row
+	VZEROUPPER
+	RET
+
+DATA matmul_bytes0f<>+0(SB)/4, $0x0f0f0f0f
+DATA matmul_bytes0f<>+4(SB)/4, $0x0f0f0f0f
+DATA matmul_bytes0f<>+8(SB)/4, $0x0f0f0f0f
+DATA matmul_bytes0f<>+12(SB)/4, $0x0f0f0f0f
+DATA matmul_bytes0f<>+16(SB)/4, $0x0f0f0f0f
+DATA matmul_bytes0f<>+20(SB)/4, $0x0f0f0f0f
+DATA matmul_bytes0f<>+24(SB)/4, $0x0f0f0f0f
+DATA matmul_bytes0f<>+28(SB)/4, $0x0f0f0f0f
+GLOBL matmul_bytes0f<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_levels<>+0(SB)/4, $0xbfad9881
+DATA matmul_levels<>+4(SB)/4, $0xf6eaddcf
+DATA matmul_levels<>+8(SB)/4, $0x26190d01
+DATA matmul_levels<>+12(SB)/4, $0x71594535
+DATA matmul_levels<>+16(SB)/4, $0xbfad9881
+DATA matmul_levels<>+20(SB)/4, $0xf6eaddcf
+DATA matmul_levels<>+24(SB)/4, $0x26190d01
+DATA matmul_levels<>+28(SB)/4, $0x71594535
+GLOBL matmul_levels<>(SB), RODATA|NOPTR, $32
+
+// func unpackIQ4NLAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·unpackIQ4NLAVX2(SB), NOSPLIT, $32-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_bytes0f<>+0(SB), Y0
+	VMOVDQU matmul_levels<>+0(SB), Y1
+
+group:
+	PREFETCHT1     8192(CX)
+	PREFETCHT1     8256(CX)
+	PREFETCHT1     8320(CX)
+	VBROADCASTI128 2(CX), Y2
+	VINSERTI128    $0x01, 74(CX), Y2, Y2
+	VPAND          Y0, Y2, Y2
+	VPSHUFB        Y2, Y1, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPSRAW         $0x08, Y2, Y2
+	VBROADCASTI128 20(CX), Y3
+	VINSERTI128    $0x01, 92(CX), Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y3
+	VPSRAW         $0x08, Y3, Y3
+	VBROADCASTI128 38(CX), Y4
+	VINSERTI128    $0x01, 110(CX), Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y4
+	VPSRAW         $0x08, Y4, Y4
+	VBROADCASTI128 56(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPSHUFB        Y5, Y1, Y5
+	VPSLLW         $0x08, Y5, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPUNPCKLDQ     Y3, Y2, Y6
+	VPUNPCKLDQ     Y5, Y4, Y7
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKHDQ     Y5, Y4, Y3
+	VPUNPCKLQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, (AX)
+	VPUNPCKHQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 32(AX)
+	VPUNPCKLQDQ    Y3, Y2, Y4
+	VMOVDQU        Y4, 64(AX)
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VMOVDQU        Y2, 96(AX)
+	VBROADCASTI128 2(CX), Y2
+	VINSERTI128    $0x01, 74(CX), Y2, Y2
+	VPAND          Y0, Y2, Y2
+	VPSHUFB        Y2, Y1, Y2
+	VPSRAW         $0x08, Y2, Y2
+	VBROADCASTI128 20(CX), Y3
+	VINSERTI128    $0x01, 92(CX), Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSRAW         $0x08, Y3, Y3
+	VBROADCASTI128 38(CX), Y4
+	VINSERTI128    $0x01, 110(CX), Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSRAW         $0x08, Y4, Y4
+	VBROADCASTI128 56(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPSHUFB        Y5, Y1, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPUNPCKLDQ     Y3, Y2, Y6
+	VPUNPCKLDQ     Y5, Y4, Y7
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKHDQ     Y5, Y4, Y3
+	VPUNPCKLQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 128(AX)
+	VPUNPCKHQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 160(AX)
+	VPUNPCKLQDQ    Y3, Y2, Y4
+	VMOVDQU        Y4, 192(AX)
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VMOVDQU        Y2, 224(AX)
+	VBROADCASTI128 2(CX), Y2
+	VINSERTI128    $0x01, 74(CX), Y2, Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          Y0, Y2, Y2
+	VPSHUFB        Y2, Y1, Y2
+	VPSLLW         $0x08, Y2, Y2
+	VPSRAW         $0x08, Y2, Y2
+	VBROADCASTI128 20(CX), Y3
+	VINSERTI128    $0x01, 92(CX), Y3, Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSLLW         $0x08, Y3, Y3
+	VPSRAW         $0x08, Y3, Y3
+	VBROADCASTI128 38(CX), Y4
+	VINSERTI128    $0x01, 110(CX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSLLW         $0x08, Y4, Y4
+	VPSRAW         $0x08, Y4, Y4
+	VBROADCASTI128 56(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPSHUFB        Y5, Y1, Y5
+	VPSLLW         $0x08, Y5, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPUNPCKLDQ     Y3, Y2, Y6
+	VPUNPCKLDQ     Y5, Y4, Y7
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKHDQ     Y5, Y4, Y3
+	VPUNPCKLQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 256(AX)
+	VPUNPCKHQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 288(AX)
+	VPUNPCKLQDQ    Y3, Y2, Y4
+	VMOVDQU        Y4, 320(AX)
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VMOVDQU        Y2, 352(AX)
+	VBROADCASTI128 2(CX), Y2
+	VINSERTI128    $0x01, 74(CX), Y2, Y2
+	VPSRLW         $0x04, Y2, Y2
+	VPAND          Y0, Y2, Y2
+	VPSHUFB        Y2, Y1, Y2
+	VPSRAW         $0x08, Y2, Y2
+	VBROADCASTI128 20(CX), Y3
+	VINSERTI128    $0x01, 92(CX), Y3, Y3
+	VPSRLW         $0x04, Y3, Y3
+	VPAND          Y0, Y3, Y3
+	VPSHUFB        Y3, Y1, Y3
+	VPSRAW         $0x08, Y3, Y3
+	VBROADCASTI128 38(CX), Y4
+	VINSERTI128    $0x01, 110(CX), Y4, Y4
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y0, Y4, Y4
+	VPSHUFB        Y4, Y1, Y4
+	VPSRAW         $0x08, Y4, Y4
+	VBROADCASTI128 56(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y0, Y5, Y5
+	VPSHUFB        Y5, Y1, Y5
+	VPSRAW         $0x08, Y5, Y5
+	VPUNPCKLDQ     Y3, Y2, Y6
+	VPUNPCKLDQ     Y5, Y4, Y7
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKHDQ     Y5, Y4, Y3
+	VPUNPCKLQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 384(AX)
+	VPUNPCKHQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 416(AX)
+	VPUNPCKLQDQ    Y3, Y2, Y4
+	VMOVDQU        Y4, 448(AX)
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VMOVDQU        Y2, 480(AX)
+	MOVWQZX        54(CX), BX
+	SHLQ           $0x10, BX
+	MOVWQZX        36(CX), SI
+	ORQ            SI, BX
+	SHLQ           $0x10, BX
+	MOVWQZX        18(CX), SI
+	ORQ            SI, BX
+	SHLQ           $0x10, BX
+	MOVWQZX        (CX), SI
+	ORQ            SI, BX
+	MOVWQZX        126(CX), SI
+	SHLQ           $0x10, SI
+	MOVWQZX        108(CX), DI
+	ORQ            DI, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        90(CX), DI
+	ORQ            DI, SI
+	SHLQ           $0x10, SI
+	MOVWQZX        72(CX), DI
+	ORQ            DI, SI
+	VMOVQ          BX, X2
+	VPINSRQ        $0x01, SI, X2, X2
+	VCVTPH2PS      X2, Y2
+	VMOVUPS        Y2, 512(AX)
+	ADDQ           $0x00000280, AX
+	ADDQ           $0x00000090, CX
+	DECQ           DX
+	JNZ            group
+	VZEROUPPER
+	RET
+
+// func intRowsQ2KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·intRowsQ2KAVX2(SB), NOSPLIT, $32-72
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+64(FP), DX
+	VMOVDQU matmul_two<>+0(SB), Y0
+
+row:
+	VXORPS Y1, Y1, Y1
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+
+group:
+	PREFETCHT1     8192(BX)
+	PREFETCHT1     8256(BX)
+	VBROADCASTI128 16(BX), Y2
+	VINSERTI128    $0x01, 48(BX), Y2, Y2
+	VPAND          Y0, Y2, Y3
+	VPMADDWD       (SI), Y3, Y3
+	VPSRLW         $0x02, Y2, Y4
+	VPAND          Y0, Y4, Y4
+	VPMADDWD       128(SI), Y4, Y4
+	VPSRLW         $0x04, Y2, Y5
+	VPAND          Y0, Y5, Y5
+	VPMADDWD       256(SI), Y5, Y5
+	VPSRLW         $0x06, Y2, Y6
+	VPAND          Y0, Y6, Y6
+	VPMADDWD       384(SI), Y6, Y6
+	VPSRLW         $0x08, Y2, Y7
+	VPAND          Y0, Y7, Y7
+	VPMADDWD       32(SI), Y7, Y7
+	VPADDD         Y7, Y3, Y3
+	VPSRLW         $0x0a, Y2, Y7
+	VPAND          Y0, Y7, Y7
+	VPMADDWD       160(SI), Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x0c, Y2, Y7
+	VPAND          Y0, Y7, Y7
+	VPMADDWD       288(SI), Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x0e, Y2, Y2
+	VPAND          Y0, Y2, Y2
+	VPMADDWD       416(SI), Y2, Y2
+	VPADDD         Y2, Y6, Y6
+	VBROADCASTI128 32(BX), Y2
+	VINSERTI128    $0x01, 64(BX), Y2, Y2
+	VPAND          Y0, Y2, Y7
+	VPMADDWD       64(SI), Y7, Y7
+	VPSRLW         $0x02, Y2, Y8
+	VPAND          Y0, Y8, Y8
+	VPMADDWD       192(SI), Y8, Y8
+	VPSRLW         $0x04, Y2, Y9
+	VPAND          Y0, Y9, Y9
+	VPMADDWD       320(SI), Y9, Y9
+	VPSRLW         $0x06, Y2, Y10
+	VPAND          Y0, Y10, Y10
+	VPMADDWD       448(SI), Y10, Y10
+	VPSRLW         $0x08, Y2, Y11
+	VPAND          Y0, Y11, Y11
+	VPMADDWD       96(SI), Y11, Y11
+	VPADDD         Y11, Y7, Y7
+	VSHUFPS        $0x88, Y7, Y3, Y11
+	VSHUFPS        $0xdd, Y7, Y3, Y3
+	VPADDD         Y11, Y3, Y3
+	VPSRLW         $0x0a, Y2, Y7
+	VPAND          Y0, Y7, Y7
+	VPMADDWD       224(SI), Y7, Y7
+	VPADDD         Y7, Y8, Y8
+	VSHUFPS        $0x88, Y8, Y4, Y7
+	VSHUFPS        $0xdd, Y8, Y4, Y4
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x0c, Y2, Y7
+	VPAND          Y0, Y7, Y7
+	VPMADDWD       352(SI), Y7, Y7
+	VPADDD         Y7, Y9, Y9
+	VSHUFPS        $0x88, Y9, Y5, Y7
+	VSHUFPS        $0xdd, Y9, Y5, Y5
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x0e, Y2, Y2
+	VPAND          Y0, Y2, Y2
+	VPMADDWD       480(SI), Y2, Y2
+	VPADDD         Y2, Y10, Y10
+	VSHUFPS        $0x88, Y10, Y6, Y2
+	VSHUFPS        $0xdd, Y10, Y6, Y6
+	VPADDD         Y2, Y6, Y6
+	VSHUFPS        $0x88, Y4, Y3, Y2
+	VSHUFPS        $0xdd, Y4, Y3, Y3
+	VPADDD         Y2, Y3, Y3
+	VSHUFPS        $0x88, Y6, Y5, Y2
+	VSHUFPS        $0xdd, Y6, Y5, Y5
+	VPADDD         Y2, Y5, Y5
+	VPERM2I128     $0x20, Y5, Y3, Y2
+	VPERM2I128     $0x31, Y5, Y3, Y3
+	VMOVDQU        (BX), X4
+	VPAND          matmul_bytes0f<>+0(SB), X4, X5
+	VPSRLW         $0x04, X4, X4
+	VPAND          matmul_bytes0f<>+0(SB), X4, X4
+	VCVTPH2PS      76(BX), X6
+	VMOVUPS        X6, (SP)
+	VBROADCASTSS   8(SP), Y6
+	VPMOVZXBD      X5, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VPSRLDQ        $0x08, X5, X5
+	VPMOVZXBD      X5, Y5
+	VCVTDQ2PS      Y5, Y5
+	VMULPS         Y6, Y5, Y5
+	VBROADCASTSS   12(SP), Y6
+	VPMOVZXBD      X4, Y8
+	VCVTDQ2PS      Y8, Y8
+	VMULPS         Y6, Y8, Y8
+	VPSRLDQ        $0x08, X4, X4
+	VPMOVZXBD      X4, Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         Y6, Y4, Y4
+	VCVTDQ2PS      Y2, Y2
+	VMOVDQU        matmul_spread0<>+0(SB), Y6
+	VPERMD         512(DI), Y6, Y6
+	VMULPS         Y6, Y7, Y7
+	VFMADD231PS    Y7, Y2, Y1
+	VCVTDQ2PS      608(DI), Y2
+	VMULPS         Y6, Y2, Y2
+	VFNMADD231PS   Y2, Y8, Y1
+	VCVTDQ2PS      Y3, Y3
+	VMOVDQU        matmul_spread1<>+0(SB), Y2
+	VPERMD         512(DI), Y2, Y2
+	VMULPS         Y2, Y5, Y5
+	VFMADD231PS    Y5, Y3, Y1
+	VCVTDQ2PS      640(DI), Y3
+	VMULPS         Y2, Y3, Y3
+	VFNMADD231PS   Y3, Y4, Y1
+	ADDQ           $0x00000054, BX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x000002a0, DI
+	DECQ           R8
+	JNZ            group
+	VEXTRACTF128   $0x01, Y1, X2
+	VADDPS         X2, X1, X1
+	VMOVHLPS       X1, X1, X2
+	VADDPS         X2, X1, X1
+	VMOVSHDUP      X1, X2
+	VADDSS         X2, X1, X1
+	VMOVSS         X1, (DX)
+	ADDQ           $0x04, DX
+	MOVQ           rowBytes+8(FP), BX
+	ADDQ           BX, AX
+	DECQ           CX
+	JNZ            row
+	VZEROUPPER
+	RET
+
+DATA matmul_two<>+0(SB)/4, $0x00030003
+DATA matmul_two<>+4(SB)/4, $0x00030003
+DATA matmul_two<>+8(SB)/4, $0x00030003
+DATA matmul_two<>+12(SB)/4, $0x00030003
+DATA matmul_two<>+16(SB)/4, $0x00030003
+DATA matmul_two<>+20(SB)/4, $0x00030003
+DATA matmul_two<>+24(SB)/4, $0x00030003
+DATA matmul_two<>+28(SB)/4, $0x00030003
+GLOBL matmul_two<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_spread0<>+0(SB)/4, $0x00000000
+DATA matmul_spread0<>+4(SB)/4, $0x00000000
+DATA matmul_spread0<>+8(SB)/4, $0x00000001
+DATA matmul_spread0<>+12(SB)/4, $0x00000001
+DATA matmul_spread0<>+16(SB)/4, $0x00000002
+DATA matmul_spread0<>+20(SB)/4, $0x00000002
+DATA matmul_spread0<>+24(SB)/4, $0x00000003
+DATA matmul_spread0<>+28(SB)/4, $0x00000003
+GLOBL matmul_spread0<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_spread1<>+0(SB)/4, $0x00000004
+DATA matmul_spread1<>+4(SB)/4, $0x00000004
+DATA matmul_spread1<>+8(SB)/4, $0x00000005
+DATA matmul_spread1<>+12(SB)/4, $0x00000005
+DATA matmul_spread1<>+16(SB)/4, $0x00000006
+DATA matmul_spread1<>+20(SB)/4, $0x00000006
+DATA matmul_spread1<>+24(SB)/4, $0x00000007
+DATA matmul_spread1<>+28(SB)/4, $0x00000007
+GLOBL matmul_spread1<>(SB), RODATA|NOPTR, $32
+
+// func unpackQ2KAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·unpackQ2KAVX2(SB), NOSPLIT, $32-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_two<>+0(SB), Y0
+
+group:
+	PREFETCHT1     8192(CX)
+	PREFETCHT1     8256(CX)
+	VBROADCASTI128 16(CX), Y1
+	VINSERTI128    $0x01, 48(CX), Y1, Y1
+	VPAND          Y0, Y1, Y2
+	VPSRLW         $0x02, Y1, Y3
+	VPAND          Y0, Y3, Y3
+	VPSRLW         $0x04, Y1, Y4
+	VPAND          Y0, Y4, Y4
+	VPSRLW         $0x06, Y1, Y5
+	VPAND          Y0, Y5, Y5
+	VPUNPCKLDQ     Y3, Y2, Y6
+	VPUNPCKLDQ     Y5, Y4, Y7
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKHDQ     Y5, Y4, Y3
+	VPUNPCKLQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, (AX)
+	VPUNPCKHQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 32(AX)
+	VPUNPCKLQDQ    Y3, Y2, Y4
+	VMOVDQU        Y4, 64(AX)
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VMOVDQU        Y2, 96(AX)
+	VPSRLW         $0x08, Y1, Y2
+	VPAND          Y0, Y2, Y2
+	VPSRLW         $0x0a, Y1, Y3
+	VPAND          Y0, Y3, Y3
+	VPSRLW         $0x0c, Y1, Y4
+	VPAND          Y0, Y4, Y4
+	VPSRLW         $0x0e, Y1, Y1
+	VPAND          Y0, Y1, Y1
+	VPUNPCKLDQ     Y3, Y2, Y5
+	VPUNPCKLDQ     Y1, Y4, Y6
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKHDQ     Y1, Y4, Y1
+	VPUNPCKLQDQ    Y6, Y5, Y3
+	VMOVDQU        Y3, 128(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y3
+	VMOVDQU        Y3, 160(AX)
+	VPUNPCKLQDQ    Y1, Y2, Y3
+	VMOVDQU        Y3, 192(AX)
+	VPUNPCKHQDQ    Y1, Y2, Y1
+	VMOVDQU        Y1, 224(AX)
+	VBROADCASTI128 32(CX), Y1
+	VINSERTI128    $0x01, 64(CX), Y1, Y1
+	VPAND          Y0, Y1, Y2
+	VPSRLW         $0x02, Y1, Y3
+	VPAND          Y0, Y3, Y3
+	VPSRLW         $0x04, Y1, Y4
+	VPAND          Y0, Y4, Y4
+	VPSRLW         $0x06, Y1, Y5
+	VPAND          Y0, Y5, Y5
+	VPUNPCKLDQ     Y3, Y2, Y6
+	VPUNPCKLDQ     Y5, Y4, Y7
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKHDQ     Y5, Y4, Y3
+	VPUNPCKLQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 256(AX)
+	VPUNPCKHQDQ    Y7, Y6, Y4
+	VMOVDQU        Y4, 288(AX)
+	VPUNPCKLQDQ    Y3, Y2, Y4
+	VMOVDQU        Y4, 320(AX)
+	VPUNPCKHQDQ    Y3, Y2, Y2
+	VMOVDQU        Y2, 352(AX)
+	VPSRLW         $0x08, Y1, Y2
+	VPAND          Y0, Y2, Y2
+	VPSRLW         $0x0a, Y1, Y3
+	VPAND          Y0, Y3, Y3
+	VPSRLW         $0x0c, Y1, Y4
+	VPAND          Y0, Y4, Y4
+	VPSRLW         $0x0e, Y1, Y1
+	VPAND          Y0, Y1, Y1
+	VPUNPCKLDQ     Y3, Y2, Y5
+	VPUNPCKLDQ     Y1, Y4, Y6
+	VPUNPCKHDQ     Y3, Y2, Y2
+	VPUNPCKHDQ     Y1, Y4, Y1
+	VPUNPCKLQDQ    Y6, Y5, Y3
+	VMOVDQU        Y3, 384(AX)
+	VPUNPCKHQDQ    Y6, Y5, Y3
+	VMOVDQU        Y3, 416(AX)
+	VPUNPCKLQDQ    Y1, Y2, Y3
+	VMOVDQU        Y3, 448(AX)
+	VPUNPCKHQDQ    Y1, Y2, Y1
+	VMOVDQU        Y1, 480(AX)
+	VMOVDQU        (CX), X1
+	VPAND          matmul_bytes0f<>+0(SB), X1, X2
+	VPSRLW         $0x04, X1, X1
+	VPAND          matmul_bytes0f<>+0(SB), X1, X1
+	VCVTPH2PS      76(CX), X3
+	VMOVUPS        X3, (SP)
+	VBROADCASTSS   8(SP), Y3
+	VPMOVZXBD      X2, Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         Y3, Y4, Y4
+	VPSRLDQ        $0x08, X2, X2
+	VPMOVZXBD      X2, Y2
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y3, Y2, Y2
+	VBROADCASTSS   12(SP), Y3
+	VPMOVZXBD      X1, Y5
+	VCVTDQ2PS      Y5, Y5
+	VMULPS         Y3, Y5, Y5
+	VPSRLDQ        $0x08, X1, X1
+	VPMOVZXBD      X1, Y1
+	VCVTDQ2PS      Y1, Y1
+	VMULPS         Y3, Y1, Y1
+	VMOVUPS        Y4, 512(AX)
+	VMOVUPS        Y2, 544(AX)
+	VMOVUPS        Y5, 576(AX)
+	VMOVUPS        Y1, 608(AX)
+	ADDQ           $0x00000280, AX
+	ADDQ           $0x00000054, CX
+	DECQ           DX
+	JNZ            group
+	VZEROUPPER
+	RET
+
+// func intRowsQ3KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·intRowsQ3KAVX2(SB), NOSPLIT, $32-72
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+64(FP), DX
+	VMOVDQU matmul_bytes00ff<>+0(SB), Y0
+	VMOVDQU matmul_bytes03<>+0(SB), Y1
+	VMOVDQU matmul_bytes04<>+0(SB), Y2
+
+row:
+	VXORPS Y3, Y3, Y3
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+
+group:
+	PREFETCHT1     8192(BX)
+	PREFETCHT1     8256(BX)
+	VBROADCASTI128 32(BX), Y4
+	VINSERTI128    $0x01, 64(BX), Y4, Y4
+	VBROADCASTI128 (BX), Y5
+	VPSLLW         $0x02, Y5, Y6
+	VPSRLW         $0x02, Y5, Y5
+	VPBLENDD       $0x0f, Y6, Y5, Y5
+	VPAND          Y1, Y4, Y6
+	VPAND          Y2, Y5, Y7
+	VPOR           Y7, Y6, Y6
+	VPAND          Y0, Y6, Y7
+	VPMADDWD       (SI), Y7, Y7
+	VPSRLW         $0x08, Y6, Y6
+	VPMADDWD       32(SI), Y6, Y6
+	VPADDD         Y6, Y7, Y7
+	VPSRLW         $0x02, Y4, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x01, Y5, Y8
+	VPAND          Y2, Y8, Y8
+	VPOR           Y8, Y6, Y6
+	VPAND          Y0, Y6, Y8
+	VPMADDWD       128(SI), Y8, Y8
+	VPSRLW         $0x08, Y6, Y6
+	VPMADDWD       160(SI), Y6, Y6
+	VPADDD         Y6, Y8, Y8
+	VPSRLW         $0x04, Y4, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x02, Y5, Y9
+	VPAND          Y2, Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VPAND          Y0, Y6, Y9
+	VPMADDWD       256(SI), Y9, Y9
+	VPSRLW         $0x08, Y6, Y6
+	VPMADDWD       288(SI), Y6, Y6
+	VPADDD         Y6, Y9, Y9
+	VPSRLW         $0x06, Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPSRLW         $0x03, Y5, Y5
+	VPAND          Y2, Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPAND          Y0, Y4, Y5
+	VPMADDWD       384(SI), Y5, Y5
+	VPSRLW         $0x08, Y4, Y4
+	VPMADDWD       416(SI), Y4, Y4
+	VPADDD         Y4, Y5, Y5
+	VBROADCASTI128 48(BX), Y4
+	VINSERTI128    $0x01, 80(BX), Y4, Y4
+	VBROADCASTI128 16(BX), Y6
+	VPSLLW         $0x02, Y6, Y10
+	VPSRLW         $0x02, Y6, Y6
+	VPBLENDD       $0x0f, Y10, Y6, Y6
+	VPAND          Y1, Y4, Y10
+	VPAND          Y2, Y6, Y11
+	VPOR           Y11, Y10, Y10
+	VPAND          Y0, Y10, Y11
+	VPMADDWD       64(SI), Y11, Y11
+	VPSRLW         $0x08, Y10, Y10
+	VPMADDWD       96(SI), Y10, Y10
+	VPADDD         Y10, Y11, Y11
+	VSHUFPS        $0x88, Y11, Y7, Y10
+	VSHUFPS        $0xdd, Y11, Y7, Y7
+	VPADDD         Y10, Y7, Y7
+	VPSRLW         $0x02, Y4, Y10
+	VPAND          Y1, Y10, Y10
+	VPSRLW         $0x01, Y6, Y11
+	VPAND          Y2, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPAND          Y0, Y10, Y11
+	VPMADDWD       192(SI), Y11, Y11
+	VPSRLW         $0x08, Y10, Y10
+	VPMADDWD       224(SI), Y10, Y10
+	VPADDD         Y10, Y11, Y11
+	VSHUFPS        $0x88, Y11, Y8, Y10
+	VSHUFPS        $0xdd, Y11, Y8, Y8
+	VPADDD         Y10, Y8, Y8
+	VPSRLW         $0x04, Y4, Y10
+	VPAND          Y1, Y10, Y10
+	VPSRLW         $0x02, Y6, Y11
+	VPAND          Y2, Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPAND          Y0, Y10, Y11
+	VPMADDWD       320(SI), Y11, Y11
+	VPSRLW         $0x08, Y10, Y10
+	VPMADDWD       352(SI), Y10, Y10
+	VPADDD         Y10, Y11, Y11
+	VSHUFPS        $0x88, Y11, Y9, Y10
+	VSHUFPS        $0xdd, Y11, Y9, Y9
+	VPADDD         Y10, Y9, Y9
+	VPSRLW         $0x06, Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPSRLW         $0x03, Y6, Y6
+	VPAND          Y2, Y6, Y6
+	VPOR           Y6, Y4, Y4
+	VPAND          Y0, Y4, Y6
+	VPMADDWD       448(SI), Y6, Y6
+	VPSRLW         $0x08, Y4, Y4
+	VPMADDWD       480(SI), Y4, Y4
+	VPADDD         Y4, Y6, Y6
+	VSHUFPS        $0x88, Y6, Y5, Y4
+	VSHUFPS        $0xdd, Y6, Y5, Y5
+	VPADDD         Y4, Y5, Y5
+	VSHUFPS        $0x88, Y8, Y7, Y4
+	VSHUFPS        $0xdd, Y8, Y7, Y7
+	VPADDD         Y4, Y7, Y7
+	VSHUFPS        $0x88, Y5, Y9, Y4
+	VSHUFPS        $0xdd, Y5, Y9, Y9
+	VPADDD         Y4, Y9, Y9
+	VPERM2I128     $0x20, Y9, Y7, Y4
+	VPERM2I128     $0x31, Y9, Y7, Y5
+	MOVL           96(BX), R9
+	MOVL           104(BX), R10
+	ANDL           $0x0f0f0f0f, R9
+	SHLL           $0x04, R10
+	ANDL           $0x30303030, R10
+	ORL            R10, R9
+	MOVL           100(BX), R10
+	MOVL           104(BX), R11
+	ANDL           $0x0f0f0f0f, R10
+	SHLL           $0x02, R11
+	ANDL           $0x30303030, R11
+	ORL            R11, R10
+	MOVL           96(BX), R11
+	MOVL           104(BX), R12
+	SHRL           $0x04, R11
+	ANDL           $0x0f0f0f0f, R11
+	ANDL           $0x30303030, R12
+	ORL            R12, R11
+	MOVL           100(BX), R12
+	MOVL           104(BX), R13
+	SHRL           $0x04, R12
+	ANDL           $0x0f0f0f0f, R12
+	SHRL           $0x02, R13
+	ANDL           $0x30303030, R13
+	ORL            R13, R12
+	SHLQ           $0x20, R10
+	ORQ            R9, R10
+	MOVQ           R10, (SP)
+	SHLQ           $0x20, R12
+	ORQ            R11, R12
+	MOVQ           R12, 8(SP)
+	VCVTPH2PS      102(BX), X6
+	VMOVUPS        X6, 16(SP)
+	VBROADCASTSS   28(SP), Y6
+	VPMOVZXBD      (SP), Y7
+	VPSUBD         matmul_thirtytwo<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y7, Y7
+	VMULPS         Y6, Y7, Y7
+	VPMOVZXBD      8(SP), Y8
+	VPSUBD         matmul_thirtytwo<>+0(SB), Y8, Y8
+	VCVTDQ2PS      Y8, Y8
+	VMULPS         Y6, Y8, Y8
+	VMOVDQU        608(DI), Y6
+	VPSLLD         $0x02, Y6, Y6
+	VPSUBD         Y6, Y4, Y4
+	VCVTDQ2PS      Y4, Y4
+	VMOVDQU        matmul_spread0<>+0(SB), Y6
+	VPERMD         512(DI), Y6, Y6
+	VMULPS         Y6, Y7, Y7
+	VFMADD231PS    Y7, Y4, Y3
+	VMOVDQU        640(DI), Y4
+	VPSLLD         $0x02, Y4, Y4
+	VPSUBD         Y4, Y5, Y5
+	VCVTDQ2PS      Y5, Y5
+	VMOVDQU        matmul_spread1<>+0(SB), Y4
+	VPERMD         512(DI), Y4, Y4
+	VMULPS         Y4, Y8, Y8
+	VFMADD231PS    Y8, Y5, Y3
+	ADDQ           $0x0000006e, BX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x000002a0, DI
+	DECQ           R8
+	JNZ            group
+	VEXTRACTF128   $0x01, Y3, X4
+	VADDPS         X4, X3, X3
+	VMOVHLPS       X3, X3, X4
+	VADDPS         X4, X3, X3
+	VMOVSHDUP      X3, X4
+	VADDSS         X4, X3, X3
+	VMOVSS         X3, (DX)
+	ADDQ           $0x04, DX
+	MOVQ           rowBytes+8(FP), BX
+	ADDQ           BX, AX
+	DECQ           CX
+	JNZ            row
+	VZEROUPPER
+	RET
+
+DATA matmul_bytes00ff<>+0(SB)/4, $0x00ff00ff
+DATA matmul_bytes00ff<>+4(SB)/4, $0x00ff00ff
+DATA matmul_bytes00ff<>+8(SB)/4, $0x00ff00ff
+DATA matmul_bytes00ff<>+12(SB)/4, $0x00ff00ff
+DATA matmul_bytes00ff<>+16(SB)/4, $0x00ff00ff
+DATA matmul_bytes00ff<>+20(SB)/4, $0x00ff00ff
+DATA matmul_bytes00ff<>+24(SB)/4, $0x00ff00ff
+DATA matmul_bytes00ff<>+28(SB)/4, $0x00ff00ff
+GLOBL matmul_bytes00ff<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_bytes03<>+0(SB)/4, $0x03030303
+DATA matmul_bytes03<>+4(SB)/4, $0x03030303
+DATA matmul_bytes03<>+8(SB)/4, $0x03030303
+DATA matmul_bytes03<>+12(SB)/4, $0x03030303
+DATA matmul_bytes03<>+16(SB)/4, $0x03030303
+DATA matmul_bytes03<>+20(SB)/4, $0x03030303
+DATA matmul_bytes03<>+24(SB)/4, $0x03030303
+DATA matmul_bytes03<>+28(SB)/4, $0x03030303
+GLOBL matmul_bytes03<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_bytes04<>+0(SB)/4, $0x04040404
+DATA matmul_bytes04<>+4(SB)/4, $0x04040404
+DATA matmul_bytes04<>+8(SB)/4, $0x04040404
+DATA matmul_bytes04<>+12(SB)/4, $0x04040404
+DATA matmul_bytes04<>+16(SB)/4, $0x04040404
+DATA matmul_bytes04<>+20(SB)/4, $0x04040404
+DATA matmul_bytes04<>+24(SB)/4, $0x04040404
+DATA matmul_bytes04<>+28(SB)/4, $0x04040404
+GLOBL matmul_bytes04<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_thirtytwo<>+0(SB)/4, $0x00000020
+DATA matmul_thirtytwo<>+4(SB)/4, $0x00000020
+DATA matmul_thirtytwo<>+8(SB)/4, $0x00000020
+DATA matmul_thirtytwo<>+12(SB)/4, $0x00000020
+DATA matmul_thirtytwo<>+16(SB)/4, $0x00000020
+DATA matmul_thirtytwo<>+20(SB)/4, $0x00000020
+DATA matmul_thirtytwo<>+24(SB)/4, $0x00000020
+DATA matmul_thirtytwo<>+28(SB)/4, $0x00000020
+GLOBL matmul_thirtytwo<>(SB), RODATA|NOPTR, $32
+
+// func unpackQ3KAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·unpackQ3KAVX2(SB), NOSPLIT, $32-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_bytes00ff<>+0(SB), Y0
+	VMOVDQU matmul_bytes03<>+0(SB), Y1
+	VMOVDQU matmul_bytes04<>+0(SB), Y2
+
+group:
+	PREFETCHT1     8192(CX)
+	PREFETCHT1     8256(CX)
+	VBROADCASTI128 32(CX), Y3
+	VINSERTI128    $0x01, 64(CX), Y3, Y3
+	VBROADCASTI128 (CX), Y4
+	VPSLLW         $0x02, Y4, Y5
+	VPSRLW         $0x02, Y4, Y4
+	VPBLENDD       $0x0f, Y5, Y4, Y4
+	VPAND          Y1, Y3, Y5
+	VPAND          Y2, Y4, Y6
+	VPOR           Y6, Y5, Y5
+	VPSRLW         $0x02, Y3, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x01, Y4, Y7
+	VPAND          Y2, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x02, Y4, Y8
+	VPAND          Y2, Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPSRLW         $0x06, Y3, Y3
+	VPAND          Y1, Y3, Y3
+	VPSRLW         $0x03, Y4, Y4
+	VPAND          Y2, Y4, Y4
+	VPOR           Y4, Y3, Y3
+	VPAND          Y0, Y5, Y4
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y4, Y4
+	VPAND          Y0, Y6, Y8
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y8, Y8
+	VPAND          Y0, Y7, Y9
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y9, Y9
+	VPAND          Y0, Y3, Y10
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y10, Y10
+	VPUNPCKLDQ     Y8, Y4, Y11
+	VPUNPCKLDQ     Y10, Y9, Y12
+	VPUNPCKHDQ     Y8, Y4, Y4
+	VPUNPCKHDQ     Y10, Y9, Y8
+	VPUNPCKLQDQ    Y12, Y11, Y9
+	VMOVDQU        Y9, (AX)
+	VPUNPCKHQDQ    Y12, Y11, Y9
+	VMOVDQU        Y9, 32(AX)
+	VPUNPCKLQDQ    Y8, Y4, Y9
+	VMOVDQU        Y9, 64(AX)
+	VPUNPCKHQDQ    Y8, Y4, Y4
+	VMOVDQU        Y4, 96(AX)
+	VPSRLW         $0x08, Y5, Y4
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y4, Y4
+	VPSRLW         $0x08, Y6, Y5
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y5, Y5
+	VPSRLW         $0x08, Y7, Y6
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y6, Y6
+	VPSRLW         $0x08, Y3, Y3
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y3, Y3
+	VPUNPCKLDQ     Y5, Y4, Y7
+	VPUNPCKLDQ     Y3, Y6, Y8
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y3, Y6, Y3
+	VPUNPCKLQDQ    Y8, Y7, Y5
+	VMOVDQU        Y5, 128(AX)
+	VPUNPCKHQDQ    Y8, Y7, Y5
+	VMOVDQU        Y5, 160(AX)
+	VPUNPCKLQDQ    Y3, Y4, Y5
+	VMOVDQU        Y5, 192(AX)
+	VPUNPCKHQDQ    Y3, Y4, Y3
+	VMOVDQU        Y3, 224(AX)
+	VBROADCASTI128 48(CX), Y3
+	VINSERTI128    $0x01, 80(CX), Y3, Y3
+	VBROADCASTI128 16(CX), Y4
+	VPSLLW         $0x02, Y4, Y5
+	VPSRLW         $0x02, Y4, Y4
+	VPBLENDD       $0x0f, Y5, Y4, Y4
+	VPAND          Y1, Y3, Y5
+	VPAND          Y2, Y4, Y6
+	VPOR           Y6, Y5, Y5
+	VPSRLW         $0x02, Y3, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x01, Y4, Y7
+	VPAND          Y2, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPSRLW         $0x04, Y3, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x02, Y4, Y8
+	VPAND          Y2, Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPSRLW         $0x06, Y3, Y3
+	VPAND          Y1, Y3, Y3
+	VPSRLW         $0x03, Y4, Y4
+	VPAND          Y2, Y4, Y4
+	VPOR           Y4, Y3, Y3
+	VPAND          Y0, Y5, Y4
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y4, Y4
+	VPAND          Y0, Y6, Y8
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y8, Y8
+	VPAND          Y0, Y7, Y9
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y9, Y9
+	VPAND          Y0, Y3, Y10
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y10, Y10
+	VPUNPCKLDQ     Y8, Y4, Y11
+	VPUNPCKLDQ     Y10, Y9, Y12
+	VPUNPCKHDQ     Y8, Y4, Y4
+	VPUNPCKHDQ     Y10, Y9, Y8
+	VPUNPCKLQDQ    Y12, Y11, Y9
+	VMOVDQU        Y9, 256(AX)
+	VPUNPCKHQDQ    Y12, Y11, Y9
+	VMOVDQU        Y9, 288(AX)
+	VPUNPCKLQDQ    Y8, Y4, Y9
+	VMOVDQU        Y9, 320(AX)
+	VPUNPCKHQDQ    Y8, Y4, Y4
+	VMOVDQU        Y4, 352(AX)
+	VPSRLW         $0x08, Y5, Y4
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y4, Y4
+	VPSRLW         $0x08, Y6, Y5
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y5, Y5
+	VPSRLW         $0x08, Y7, Y6
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y6, Y6
+	VPSRLW         $0x08, Y3, Y3
+	VPSUBW         matmul_zeroQ3K<>+0(SB), Y3, Y3
+	VPUNPCKLDQ     Y5, Y4, Y7
+	VPUNPCKLDQ     Y3, Y6, Y8
+	VPUNPCKHDQ     Y5, Y4, Y4
+	VPUNPCKHDQ     Y3, Y6, Y3
+	VPUNPCKLQDQ    Y8, Y7, Y5
+	VMOVDQU        Y5, 384(AX)
+	VPUNPCKHQDQ    Y8, Y7, Y5
+	VMOVDQU        Y5, 416(AX)
+	VPUNPCKLQDQ    Y3, Y4, Y5
+	VMOVDQU        Y5, 448(AX)
+	VPUNPCKHQDQ    Y3, Y4, Y3
+	VMOVDQU        Y3, 480(AX)
+	MOVL           96(CX), BX
+	MOVL           104(CX), SI
+	ANDL           $0x0f0f0f0f, BX
+	SHLL           $0x04, SI
+	ANDL           $0x30303030, SI
+	ORL            SI, BX
+	MOVL           100(CX), SI
+	MOVL           104(CX), DI
+	ANDL           $0x0f0f0f0f, SI
+	SHLL           $0x02, DI
+	ANDL           $0x30303030, DI
+	ORL            DI, SI
+	MOVL           96(CX), DI
+	MOVL           104(CX), R8
+	SHRL           $0x04, DI
+	ANDL           $0x0f0f0f0f, DI
+	ANDL           $0x30303030, R8
+	ORL            R8, DI
+	MOVL           100(CX), R8
+	MOVL           104(CX), R9
+	SHRL           $0x04, R8
+	ANDL           $0x0f0f0f0f, R8
+	SHRL           $0x02, R9
+	ANDL           $0x30303030, R9
+	ORL            R9, R8
+	SHLQ           $0x20, SI
+	ORQ            BX, SI
+	MOVQ           SI, (SP)
+	SHLQ           $0x20, R8
+	ORQ            DI, R8
+	MOVQ           R8, 8(SP)
+	VCVTPH2PS      102(CX), X3
+	VMOVUPS        X3, 16(SP)
+	VBROADCASTSS   28(SP), Y3
+	VPMOVZXBD      (SP), Y4
+	VPSUBD         matmul_thirtytwo<>+0(SB), Y4, Y4
+	VCVTDQ2PS      Y4, Y4
+	VMULPS         Y3, Y4, Y4
+	VPMOVZXBD      8(SP), Y5
+	VPSUBD         matmul_thirtytwo<>+0(SB), Y5, Y5
+	VCVTDQ2PS      Y5, Y5
+	VMULPS         Y3, Y5, Y5
+	VMOVUPS        Y4, 512(AX)
+	VMOVUPS        Y5, 544(AX)
+	ADDQ           $0x00000280, AX
+	ADDQ           $0x0000006e, CX
+	DECQ           DX
+	JNZ            group
+	VZEROUPPER
+	RET
+
+DATA matmul_zeroQ3K<>+0(SB)/4, $0x00040004
+DATA matmul_zeroQ3K<>+4(SB)/4, $0x00040004
+DATA matmul_zeroQ3K<>+8(SB)/4, $0x00040004
+DATA matmul_zeroQ3K<>+12(SB)/4, $0x00040004
+DATA matmul_zeroQ3K<>+16(SB)/4, $0x00040004
+DATA matmul_zeroQ3K<>+20(SB)/4, $0x00040004
+DATA matmul_zeroQ3K<>+24(SB)/4, $0x00040004
+DATA matmul_zeroQ3K<>+28(SB)/4, $0x00040004
+GLOBL matmul_zeroQ3K<>(SB), RODATA|NOPTR, $32
+
 // func intRowsQ4KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·intRowsQ4KAVX2(SB), NOSPLIT, $32-72
@@ -2342,18 +5181,18 @@ group:
 	ORL          R11, R14
 	ANDL         $0x3f3f3f3f, R9
 	ANDL         $0x3f3f3f3f, R10
-	VCVTPH2PS    (BX), X4
-	VMOVUPS      X4, 16(SP)
 	SHLQ         $0x20, R13
 	ORQ          R9, R13
 	MOVQ         R13, (SP)
+	SHLQ         $0x20, R14
+	ORQ          R10, R14
+	MOVQ         R14, 8(SP)
+	VCVTPH2PS    (BX), X4
+	VMOVUPS      X4, 16(SP)
 	VPMOVZXBD    (SP), Y4
 	VCVTDQ2PS    Y4, Y4
 	VBROADCASTSS 16(SP), Y5
 	VMULPS       Y5, Y4, Y4
-	SHLQ         $0x20, R14
-	ORQ          R10, R14
-	MOVQ         R14, 8(SP)
 	VPMOVZXBD    8(SP), Y5
 	VCVTDQ2PS    Y5, Y5
 	VBROADCASTSS 20(SP), Y6
@@ -2402,7 +5241,7 @@ DATA matmul_twist<>+28(SB)/4, $0x00000004
 GLOBL matmul_twist<>(SB), RODATA|NOPTR, $32
 
 // func unpackQ4KAVX2(dst *byte, src *byte, n int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·unpackQ4KAVX2(SB), NOSPLIT, $32-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
@@ -2410,6 +5249,9 @@ TEXT ·unpackQ4KAVX2(SB), NOSPLIT, $32-24
 	VMOVDQU matmul_nibble<>+0(SB), Y0
 
 group:
+	PREFETCHT1   8192(CX)
+	PREFETCHT1   8256(CX)
+	PREFETCHT1   8320(CX)
 	VMOVDQU      16(CX), Y1
 	VMOVDQU      80(CX), Y2
 	VINSERTI128  $0x01, X2, Y1, Y3
@@ -2511,18 +5353,18 @@ group:
 	ORL          DI, R10
 	ANDL         $0x3f3f3f3f, BX
 	ANDL         $0x3f3f3f3f, SI
-	VCVTPH2PS    (CX), X1
-	VMOVUPS      X1, 16(SP)
 	SHLQ         $0x20, R9
 	ORQ          BX, R9
 	MOVQ         R9, (SP)
+	SHLQ         $0x20, R10
+	ORQ          SI, R10
+	MOVQ         R10, 8(SP)
+	VCVTPH2PS    (CX), X1
+	VMOVUPS      X1, 16(SP)
 	VPMOVZXBD    (SP), Y1
 	VCVTDQ2PS    Y1, Y1
 	VBROADCASTSS 16(SP), Y2
 	VMULPS       Y2, Y1, Y1
-	SHLQ         $0x20, R10
-	ORQ          SI, R10
-	MOVQ         R10, 8(SP)
 	VPMOVZXBD    8(SP), Y2
 	VCVTDQ2PS    Y2, Y2
 	VBROADCASTSS 20(SP), Y3
@@ -2536,15 +5378,388 @@ group:
 	VZEROUPPER
 	RET
 
+// func intRowsQ5KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·intRowsQ5KAVX2(SB), NOSPLIT, $32-72
+	MOVQ    w+0(FP), AX
+	MOVQ    rows+16(FP), CX
+	MOVQ    out+64(FP), DX
+	VMOVDQU matmul_bytes00ff<>+0(SB), Y0
+	VMOVDQU matmul_bytes0f<>+0(SB), Y1
+	VMOVDQU matmul_bytes10<>+0(SB), Y2
+
+row:
+	VXORPS Y3, Y3, Y3
+	MOVQ   AX, BX
+	MOVQ   words+48(FP), SI
+	MOVQ   acts+56(FP), DI
+	MOVQ   groups+24(FP), R8
+
+group:
+	PREFETCHT1     8192(BX)
+	PREFETCHT1     8256(BX)
+	PREFETCHT1     8320(BX)
+	VBROADCASTI128 16(BX), Y4
+	VPSLLW         $0x04, Y4, Y5
+	VPBLENDD       $0x0f, Y5, Y4, Y4
+	VBROADCASTI128 48(BX), Y5
+	VINSERTI128    $0x01, 112(BX), Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPAND          Y2, Y4, Y6
+	VPOR           Y6, Y5, Y5
+	VPAND          Y0, Y5, Y6
+	VPMADDWD       (SI), Y6, Y6
+	VPSRLW         $0x08, Y5, Y5
+	VPMADDWD       32(SI), Y5, Y5
+	VPADDD         Y5, Y6, Y6
+	VBROADCASTI128 48(BX), Y5
+	VINSERTI128    $0x01, 112(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x01, Y4, Y7
+	VPAND          Y2, Y7, Y7
+	VPOR           Y7, Y5, Y5
+	VPAND          Y0, Y5, Y7
+	VPMADDWD       128(SI), Y7, Y7
+	VPSRLW         $0x08, Y5, Y5
+	VPMADDWD       160(SI), Y5, Y5
+	VPADDD         Y5, Y7, Y7
+	VBROADCASTI128 80(BX), Y5
+	VINSERTI128    $0x01, 144(BX), Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x02, Y4, Y8
+	VPAND          Y2, Y8, Y8
+	VPOR           Y8, Y5, Y5
+	VPAND          Y0, Y5, Y8
+	VPMADDWD       256(SI), Y8, Y8
+	VPSRLW         $0x08, Y5, Y5
+	VPMADDWD       288(SI), Y5, Y5
+	VPADDD         Y5, Y8, Y8
+	VBROADCASTI128 80(BX), Y5
+	VINSERTI128    $0x01, 144(BX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x03, Y4, Y4
+	VPAND          Y2, Y4, Y4
+	VPOR           Y4, Y5, Y5
+	VPAND          Y0, Y5, Y4
+	VPMADDWD       384(SI), Y4, Y4
+	VPSRLW         $0x08, Y5, Y5
+	VPMADDWD       416(SI), Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VBROADCASTI128 32(BX), Y5
+	VPSLLW         $0x04, Y5, Y9
+	VPBLENDD       $0x0f, Y9, Y5, Y5
+	VBROADCASTI128 64(BX), Y9
+	VINSERTI128    $0x01, 128(BX), Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y2, Y5, Y10
+	VPOR           Y10, Y9, Y9
+	VPAND          Y0, Y9, Y10
+	VPMADDWD       64(SI), Y10, Y10
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x08, Y9, Y9
+	VPMADDWD       96(SI), Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VBROADCASTI128 64(BX), Y9
+	VINSERTI128    $0x01, 128(BX), Y9, Y9
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPSRLW         $0x01, Y5, Y10
+	VPAND          Y2, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPAND          Y0, Y9, Y10
+	VPMADDWD       192(SI), Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VPSRLW         $0x08, Y9, Y9
+	VPMADDWD       224(SI), Y9, Y9
+	VPADDD         Y9, Y7, Y7
+	VBROADCASTI128 96(BX), Y9
+	VINSERTI128    $0x01, 160(BX), Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPSRLW         $0x02, Y5, Y10
+	VPAND          Y2, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPAND          Y0, Y9, Y10
+	VPMADDWD       320(SI), Y10, Y10
+	VPADDD         Y10, Y8, Y8
+	VPSRLW         $0x08, Y9, Y9
+	VPMADDWD       352(SI), Y9, Y9
+	VPADDD         Y9, Y8, Y8
+	VBROADCASTI128 96(BX), Y9
+	VINSERTI128    $0x01, 160(BX), Y9, Y9
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPSRLW         $0x03, Y5, Y5
+	VPAND          Y2, Y5, Y5
+	VPOR           Y5, Y9, Y9
+	VPAND          Y0, Y9, Y5
+	VPMADDWD       448(SI), Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VPSRLW         $0x08, Y9, Y5
+	VPMADDWD       480(SI), Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VSHUFPS        $0x88, Y7, Y6, Y5
+	VSHUFPS        $0xdd, Y7, Y6, Y6
+	VPADDD         Y5, Y6, Y6
+	VSHUFPS        $0x88, Y4, Y8, Y5
+	VSHUFPS        $0xdd, Y4, Y8, Y8
+	VPADDD         Y5, Y8, Y8
+	VSHUFPS        $0x88, Y8, Y6, Y4
+	VSHUFPS        $0xdd, Y8, Y6, Y6
+	VPADDD         Y4, Y6, Y6
+	VCVTDQ2PS      Y6, Y6
+	MOVL           4(BX), R9
+	MOVL           8(BX), R10
+	MOVL           12(BX), R11
+	MOVL           R9, R13
+	SHRL           $0x02, R13
+	ANDL           $0x30303030, R13
+	MOVL           R10, R14
+	SHRL           $0x02, R14
+	ANDL           $0x30303030, R14
+	MOVL           R11, R12
+	ANDL           $0x0f0f0f0f, R12
+	ORL            R12, R13
+	SHRL           $0x04, R11
+	ANDL           $0x0f0f0f0f, R11
+	ORL            R11, R14
+	ANDL           $0x3f3f3f3f, R9
+	ANDL           $0x3f3f3f3f, R10
+	SHLQ           $0x20, R13
+	ORQ            R9, R13
+	MOVQ           R13, (SP)
+	SHLQ           $0x20, R14
+	ORQ            R10, R14
+	MOVQ           R14, 8(SP)
+	VCVTPH2PS      (BX), X4
+	VMOVUPS        X4, 16(SP)
+	VPMOVZXBD      (SP), Y4
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   16(SP), Y5
+	VMULPS         Y5, Y4, Y4
+	VPMOVZXBD      8(SP), Y5
+	VCVTDQ2PS      Y5, Y5
+	VBROADCASTSS   20(SP), Y7
+	VMULPS         Y7, Y5, Y5
+	VMULPS         512(DI), Y4, Y4
+	VFMADD231PS    Y4, Y6, Y3
+	VFNMADD231PS   544(DI), Y5, Y3
+	ADDQ           $0x000000b0, BX
+	ADDQ           $0x00000200, SI
+	ADDQ           $0x000002a0, DI
+	DECQ           R8
+	JNZ            group
+	VEXTRACTF128   $0x01, Y3, X4
+	VADDPS         X4, X3, X3
+	VMOVHLPS       X3, X3, X4
+	VADDPS         X4, X3, X3
+	VMOVSHDUP      X3, X4
+	VADDSS         X4, X3, X3
+	VMOVSS         X3, (DX)
+	ADDQ           $0x04, DX
+	MOVQ           rowBytes+8(FP), BX
+	ADDQ           BX, AX
+	DECQ           CX
+	JNZ            row
+	VZEROUPPER
+	RET
+
+DATA matmul_bytes10<>+0(SB)/4, $0x10101010
+DATA matmul_bytes10<>+4(SB)/4, $0x10101010
+DATA matmul_bytes10<>+8(SB)/4, $0x10101010
+DATA matmul_bytes10<>+12(SB)/4, $0x10101010
+DATA matmul_bytes10<>+16(SB)/4, $0x10101010
+DATA matmul_bytes10<>+20(SB)/4, $0x10101010
+DATA matmul_bytes10<>+24(SB)/4, $0x10101010
+DATA matmul_bytes10<>+28(SB)/4, $0x10101010
+GLOBL matmul_bytes10<>(SB), RODATA|NOPTR, $32
+
+// func unpackQ5KAVX2(dst *byte, src *byte, n int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·unpackQ5KAVX2(SB), NOSPLIT, $32-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), CX
+	MOVQ    n+16(FP), DX
+	VMOVDQU matmul_bytes00ff<>+0(SB), Y0
+	VMOVDQU matmul_bytes0f<>+0(SB), Y1
+	VMOVDQU matmul_bytes10<>+0(SB), Y2
+
+group:
+	PREFETCHT1     8192(CX)
+	PREFETCHT1     8256(CX)
+	PREFETCHT1     8320(CX)
+	VBROADCASTI128 16(CX), Y3
+	VPSLLW         $0x04, Y3, Y4
+	VPBLENDD       $0x0f, Y4, Y3, Y3
+	VBROADCASTI128 48(CX), Y4
+	VINSERTI128    $0x01, 112(CX), Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPAND          Y2, Y3, Y5
+	VPOR           Y5, Y4, Y4
+	VBROADCASTI128 48(CX), Y5
+	VINSERTI128    $0x01, 112(CX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x01, Y3, Y6
+	VPAND          Y2, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VBROADCASTI128 80(CX), Y6
+	VINSERTI128    $0x01, 144(CX), Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x02, Y3, Y7
+	VPAND          Y2, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VBROADCASTI128 80(CX), Y7
+	VINSERTI128    $0x01, 144(CX), Y7, Y7
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x03, Y3, Y3
+	VPAND          Y2, Y3, Y3
+	VPOR           Y3, Y7, Y7
+	VPAND          Y0, Y4, Y3
+	VPAND          Y0, Y5, Y8
+	VPAND          Y0, Y6, Y9
+	VPAND          Y0, Y7, Y10
+	VPUNPCKLDQ     Y8, Y3, Y11
+	VPUNPCKLDQ     Y10, Y9, Y12
+	VPUNPCKHDQ     Y8, Y3, Y3
+	VPUNPCKHDQ     Y10, Y9, Y8
+	VPUNPCKLQDQ    Y12, Y11, Y9
+	VMOVDQU        Y9, (AX)
+	VPUNPCKHQDQ    Y12, Y11, Y9
+	VMOVDQU        Y9, 32(AX)
+	VPUNPCKLQDQ    Y8, Y3, Y9
+	VMOVDQU        Y9, 64(AX)
+	VPUNPCKHQDQ    Y8, Y3, Y3
+	VMOVDQU        Y3, 96(AX)
+	VPSRLW         $0x08, Y4, Y3
+	VPSRLW         $0x08, Y5, Y4
+	VPSRLW         $0x08, Y6, Y5
+	VPSRLW         $0x08, Y7, Y6
+	VPUNPCKLDQ     Y4, Y3, Y7
+	VPUNPCKLDQ     Y6, Y5, Y8
+	VPUNPCKHDQ     Y4, Y3, Y3
+	VPUNPCKHDQ     Y6, Y5, Y4
+	VPUNPCKLQDQ    Y8, Y7, Y5
+	VMOVDQU        Y5, 128(AX)
+	VPUNPCKHQDQ    Y8, Y7, Y5
+	VMOVDQU        Y5, 160(AX)
+	VPUNPCKLQDQ    Y4, Y3, Y5
+	VMOVDQU        Y5, 192(AX)
+	VPUNPCKHQDQ    Y4, Y3, Y3
+	VMOVDQU        Y3, 224(AX)
+	VBROADCASTI128 32(CX), Y3
+	VPSLLW         $0x04, Y3, Y4
+	VPBLENDD       $0x0f, Y4, Y3, Y3
+	VBROADCASTI128 64(CX), Y4
+	VINSERTI128    $0x01, 128(CX), Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPAND          Y2, Y3, Y5
+	VPOR           Y5, Y4, Y4
+	VBROADCASTI128 64(CX), Y5
+	VINSERTI128    $0x01, 128(CX), Y5, Y5
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x01, Y3, Y6
+	VPAND          Y2, Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VBROADCASTI128 96(CX), Y6
+	VINSERTI128    $0x01, 160(CX), Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x02, Y3, Y7
+	VPAND          Y2, Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VBROADCASTI128 96(CX), Y7
+	VINSERTI128    $0x01, 160(CX), Y7, Y7
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x03, Y3, Y3
+	VPAND          Y2, Y3, Y3
+	VPOR           Y3, Y7, Y7
+	VPAND          Y0, Y4, Y3
+	VPAND          Y0, Y5, Y8
+	VPAND          Y0, Y6, Y9
+	VPAND          Y0, Y7, Y10
+	VPUNPCKLDQ     Y8, Y3, Y11
+	VPUNPCKLDQ     Y10, Y9, Y12
+	VPUNPCKHDQ     Y8, Y3, Y3
+	VPUNPCKHDQ     Y10, Y9, Y8
+	VPUNPCKLQDQ    Y12, Y11, Y9
+	VMOVDQU        Y9, 256(AX)
+	VPUNPCKHQDQ    Y12, Y11, Y9
+	VMOVDQU        Y9, 288(AX)
+	VPUNPCKLQDQ    Y8, Y3, Y9
+	VMOVDQU        Y9, 320(AX)
+	VPUNPCKHQDQ    Y8, Y3, Y3
+	VMOVDQU        Y3, 352(AX)
+	VPSRLW         $0x08, Y4, Y3
+	VPSRLW         $0x08, Y5, Y4
+	VPSRLW         $0x08, Y6, Y5
+	VPSRLW         $0x08, Y7, Y6
+	VPUNPCKLDQ     Y4, Y3, Y7
+	VPUNPCKLDQ     Y6, Y5, Y8
+	VPUNPCKHDQ     Y4, Y3, Y3
+	VPUNPCKHDQ     Y6, Y5, Y4
+	VPUNPCKLQDQ    Y8, Y7, Y5
+	VMOVDQU        Y5, 384(AX)
+	VPUNPCKHQDQ    Y8, Y7, Y5
+	VMOVDQU        Y5, 416(AX)
+	VPUNPCKLQDQ    Y4, Y3, Y5
+	VMOVDQU        Y5, 448(AX)
+	VPUNPCKHQDQ    Y4, Y3, Y3
+	VMOVDQU        Y3, 480(AX)
+	MOVL           4(CX), BX
+	MOVL           8(CX), SI
+	MOVL           12(CX), DI
+	MOVL           BX, R9
+	SHRL           $0x02, R9
+	ANDL           $0x30303030, R9
+	MOVL           SI, R10
+	SHRL           $0x02, R10
+	ANDL           $0x30303030, R10
+	MOVL           DI, R8
+	ANDL           $0x0f0f0f0f, R8
+	ORL            R8, R9
+	SHRL           $0x04, DI
+	ANDL           $0x0f0f0f0f, DI
+	ORL            DI, R10
+	ANDL           $0x3f3f3f3f, BX
+	ANDL           $0x3f3f3f3f, SI
+	SHLQ           $0x20, R9
+	ORQ            BX, R9
+	MOVQ           R9, (SP)
+	SHLQ           $0x20, R10
+	ORQ            SI, R10
+	MOVQ           R10, 8(SP)
+	VCVTPH2PS      (CX), X3
+	VMOVUPS        X3, 16(SP)
+	VPMOVZXBD      (SP), Y3
+	VCVTDQ2PS      Y3, Y3
+	VBROADCASTSS   16(SP), Y4
+	VMULPS         Y4, Y3, Y3
+	VPMOVZXBD      8(SP), Y4
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   20(SP), Y5
+	VMULPS         Y5, Y4, Y4
+	VMOVUPS        Y3, 512(AX)
+	VMOVUPS        Y4, 576(AX)
+	ADDQ           $0x00000280, AX
+	ADDQ           $0x000000b0, CX
+	DECQ           DX
+	JNZ            group
+	VZEROUPPER
+	RET
+
 // func intRowsQ6KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 // Requires: AVX, AVX2, F16C, FMA3, MMX+
 TEXT ·intRowsQ6KAVX2(SB), NOSPLIT, $32-72
 	MOVQ    w+0(FP), AX
 	MOVQ    rows+16(FP), CX
 	MOVQ    out+64(FP), DX
-	VMOVDQU matmul_bytes0f<>+0(SB), Y0
-	VMOVDQU matmul_bytes30<>+0(SB), Y1
-	VMOVDQU matmul_bytes00ff<>+0(SB), Y2
+	VMOVDQU matmul_bytes00ff<>+0(SB), Y0
+	VMOVDQU matmul_bytes0f<>+0(SB), Y1
+	VMOVDQU matmul_bytes30<>+0(SB), Y2
 
 row:
 	VXORPS Y3, Y3, Y3
@@ -2570,48 +5785,48 @@ group:
 	VMOVDQU      160(BX), Y9
 	VINSERTI128  $0x01, X9, Y4, Y10
 	VPERM2I128   $0x31, Y9, Y4, Y9
-	VPAND        Y0, Y6, Y4
+	VPAND        Y1, Y6, Y4
 	VPSLLW       $0x04, Y10, Y11
-	VPAND        Y1, Y11, Y11
+	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y4, Y4
-	VPAND        Y2, Y4, Y11
+	VPAND        Y0, Y4, Y11
 	VPMADDWD     (SI), Y11, Y11
 	VPSRLW       $0x08, Y4, Y4
 	VPMADDWD     32(SI), Y4, Y4
 	VPADDD       Y4, Y11, Y11
-	VPAND        Y0, Y8, Y4
+	VPAND        Y1, Y8, Y4
 	VPSLLW       $0x02, Y10, Y12
-	VPAND        Y1, Y12, Y12
+	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y4, Y4
-	VPAND        Y2, Y4, Y12
+	VPAND        Y0, Y4, Y12
 	VPMADDWD     128(SI), Y12, Y12
 	VPSRLW       $0x08, Y4, Y4
 	VPMADDWD     160(SI), Y4, Y4
 	VPADDD       Y4, Y12, Y12
 	VPSRLW       $0x04, Y6, Y4
-	VPAND        Y0, Y4, Y4
-	VPAND        Y1, Y10, Y6
+	VPAND        Y1, Y4, Y4
+	VPAND        Y2, Y10, Y6
 	VPOR         Y6, Y4, Y4
-	VPAND        Y2, Y4, Y6
+	VPAND        Y0, Y4, Y6
 	VPMADDWD     256(SI), Y6, Y6
 	VPSRLW       $0x08, Y4, Y4
 	VPMADDWD     288(SI), Y4, Y4
 	VPADDD       Y4, Y6, Y6
 	VPSRLW       $0x04, Y8, Y4
-	VPAND        Y0, Y4, Y4
+	VPAND        Y1, Y4, Y4
 	VPSRLW       $0x02, Y10, Y8
-	VPAND        Y1, Y8, Y8
+	VPAND        Y2, Y8, Y8
 	VPOR         Y8, Y4, Y4
-	VPAND        Y2, Y4, Y8
+	VPAND        Y0, Y4, Y8
 	VPMADDWD     384(SI), Y8, Y8
 	VPSRLW       $0x08, Y4, Y4
 	VPMADDWD     416(SI), Y4, Y4
 	VPADDD       Y4, Y8, Y8
-	VPAND        Y0, Y5, Y4
+	VPAND        Y1, Y5, Y4
 	VPSLLW       $0x04, Y9, Y10
-	VPAND        Y1, Y10, Y10
+	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y4, Y4
-	VPAND        Y2, Y4, Y10
+	VPAND        Y0, Y4, Y10
 	VPMADDWD     64(SI), Y10, Y10
 	VPSRLW       $0x08, Y4, Y4
 	VPMADDWD     96(SI), Y4, Y4
@@ -2619,11 +5834,11 @@ group:
 	VSHUFPS      $0x88, Y10, Y11, Y4
 	VSHUFPS      $0xdd, Y10, Y11, Y11
 	VPADDD       Y4, Y11, Y11
-	VPAND        Y0, Y7, Y4
+	VPAND        Y1, Y7, Y4
 	VPSLLW       $0x02, Y9, Y10
-	VPAND        Y1, Y10, Y10
+	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y4, Y4
-	VPAND        Y2, Y4, Y10
+	VPAND        Y0, Y4, Y10
 	VPMADDWD     192(SI), Y10, Y10
 	VPSRLW       $0x08, Y4, Y4
 	VPMADDWD     224(SI), Y4, Y4
@@ -2632,10 +5847,10 @@ group:
 	VSHUFPS      $0xdd, Y10, Y12, Y12
 	VPADDD       Y4, Y12, Y12
 	VPSRLW       $0x04, Y5, Y4
-	VPAND        Y0, Y4, Y4
-	VPAND        Y1, Y9, Y5
+	VPAND        Y1, Y4, Y4
+	VPAND        Y2, Y9, Y5
 	VPOR         Y5, Y4, Y4
-	VPAND        Y2, Y4, Y5
+	VPAND        Y0, Y4, Y5
 	VPMADDWD     320(SI), Y5, Y5
 	VPSRLW       $0x08, Y4, Y4
 	VPMADDWD     352(SI), Y4, Y4
@@ -2644,11 +5859,11 @@ group:
 	VSHUFPS      $0xdd, Y5, Y6, Y6
 	VPADDD       Y4, Y6, Y6
 	VPSRLW       $0x04, Y7, Y4
-	VPAND        Y0, Y4, Y4
+	VPAND        Y1, Y4, Y4
 	VPSRLW       $0x02, Y9, Y5
-	VPAND        Y1, Y5, Y5
+	VPAND        Y2, Y5, Y5
 	VPOR         Y5, Y4, Y4
-	VPAND        Y2, Y4, Y5
+	VPAND        Y0, Y4, Y5
 	VPMADDWD     448(SI), Y5, Y5
 	VPSRLW       $0x08, Y4, Y4
 	VPMADDWD     480(SI), Y4, Y4
@@ -2709,16 +5924,6 @@ group:
 	VZEROUPPER
 	RET
 
-DATA matmul_bytes0f<>+0(SB)/4, $0x0f0f0f0f
-DATA matmul_bytes0f<>+4(SB)/4, $0x0f0f0f0f
-DATA matmul_bytes0f<>+8(SB)/4, $0x0f0f0f0f
-DATA matmul_bytes0f<>+12(SB)/4, $0x0f0f0f0f
-DATA matmul_bytes0f<>+16(SB)/4, $0x0f0f0f0f
-DATA matmul_bytes0f<>+20(SB)/4, $0x0f0f0f0f
-DATA matmul_bytes0f<>+24(SB)/4, $0x0f0f0f0f
-DATA matmul_bytes0f<>+28(SB)/4, $0x0f0f0f0f
-GLOBL matmul_bytes0f<>(SB), RODATA|NOPTR, $32
-
 DATA matmul_bytes30<>+0(SB)/4, $0x30303030
 DATA matmul_bytes30<>+4(SB)/4, $0x30303030
 DATA matmul_bytes30<>+8(SB)/4, $0x30303030
@@ -2729,47 +5934,21 @@ DATA matmul_bytes30<>+24(SB)/4, $0x30303030
 DATA matmul_bytes30<>+28(SB)/4, $0x30303030
 GLOBL matmul_bytes30<>(SB), RODATA|NOPTR, $32
 
-DATA matmul_bytes00ff<>+0(SB)/4, $0x00ff00ff
-DATA matmul_bytes00ff<>+4(SB)/4, $0x00ff00ff
-DATA matmul_bytes00ff<>+8(SB)/4, $0x00ff00ff
-DATA matmul_bytes00ff<>+12(SB)/4, $0x00ff00ff
-DATA matmul_bytes00ff<>+16(SB)/4, $0x00ff00ff
-DATA matmul_bytes00ff<>+20(SB)/4, $0x00ff00ff
-DATA matmul_bytes00ff<>+24(SB)/4, $0x00ff00ff
-DATA matmul_bytes00ff<>+28(SB)/4, $0x00ff00ff
-GLOBL matmul_bytes00ff<>(SB), RODATA|NOPTR, $32
-
-DATA matmul_spread0<>+0(SB)/4, $0x00000000
-DATA matmul_spread0<>+4(SB)/4, $0x00000000
-DATA matmul_spread0<>+8(SB)/4, $0x00000001
-DATA matmul_spread0<>+12(SB)/4, $0x00000001
-DATA matmul_spread0<>+16(SB)/4, $0x00000002
-DATA matmul_spread0<>+20(SB)/4, $0x00000002
-DATA matmul_spread0<>+24(SB)/4, $0x00000003
-DATA matmul_spread0<>+28(SB)/4, $0x00000003
-GLOBL matmul_spread0<>(SB), RODATA|NOPTR, $32
-
-DATA matmul_spread1<>+0(SB)/4, $0x00000004
-DATA matmul_spread1<>+4(SB)/4, $0x00000004
-DATA matmul_spread1<>+8(SB)/4, $0x00000005
-DATA matmul_spread1<>+12(SB)/4, $0x00000005
-DATA matmul_spread1<>+16(SB)/4, $0x00000006
-DATA matmul_spread1<>+20(SB)/4, $0x00000006
-DATA matmul_spread1<>+24(SB)/4, $0x00000007
-DATA matmul_spread1<>+28(SB)/4, $0x00000007
-GLOBL matmul_spread1<>(SB), RODATA|NOPTR, $32
-
 // func unpackQ6KAVX2(dst *byte, src *byte, n int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·unpackQ6KAVX2(SB), NOSPLIT, $32-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    src+8(FP), CX
 	MOVQ    n+16(FP), DX
-	VMOVDQU matmul_bytes0f<>+0(SB), Y0
-	VMOVDQU matmul_bytes30<>+0(SB), Y1
-	VMOVDQU matmul_bytes00ff<>+0(SB), Y2
+	VMOVDQU matmul_bytes00ff<>+0(SB), Y0
+	VMOVDQU matmul_bytes0f<>+0(SB), Y1
+	VMOVDQU matmul_bytes30<>+0(SB), Y2
 
 group:
+	PREFETCHT1   8192(CX)
+	PREFETCHT1   8256(CX)
+	PREFETCHT1   8320(CX)
+	PREFETCHT1   8384(CX)
 	VMOVDQU      (CX), Y3
 	VMOVDQU      64(CX), Y4
 	VINSERTI128  $0x01, X4, Y3, Y5
@@ -2782,30 +5961,30 @@ group:
 	VMOVDQU      160(CX), Y8
 	VINSERTI128  $0x01, X8, Y3, Y9
 	VPERM2I128   $0x31, Y8, Y3, Y8
-	VPAND        Y0, Y5, Y3
+	VPAND        Y1, Y5, Y3
 	VPSLLW       $0x04, Y9, Y10
-	VPAND        Y1, Y10, Y10
+	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y3, Y3
-	VPAND        Y0, Y7, Y10
+	VPAND        Y1, Y7, Y10
 	VPSLLW       $0x02, Y9, Y11
-	VPAND        Y1, Y11, Y11
+	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPSRLW       $0x04, Y5, Y5
-	VPAND        Y0, Y5, Y5
-	VPAND        Y1, Y9, Y11
+	VPAND        Y1, Y5, Y5
+	VPAND        Y2, Y9, Y11
 	VPOR         Y11, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y0, Y7, Y7
+	VPAND        Y1, Y7, Y7
 	VPSRLW       $0x02, Y9, Y9
-	VPAND        Y1, Y9, Y9
+	VPAND        Y2, Y9, Y9
 	VPOR         Y9, Y7, Y7
-	VPAND        Y2, Y3, Y9
+	VPAND        Y0, Y3, Y9
 	VPSUBW       matmul_zeroQ6K<>+0(SB), Y9, Y9
-	VPAND        Y2, Y10, Y11
+	VPAND        Y0, Y10, Y11
 	VPSUBW       matmul_zeroQ6K<>+0(SB), Y11, Y11
-	VPAND        Y2, Y5, Y12
+	VPAND        Y0, Y5, Y12
 	VPSUBW       matmul_zeroQ6K<>+0(SB), Y12, Y12
-	VPAND        Y2, Y7, Y13
+	VPAND        Y0, Y7, Y13
 	VPSUBW       matmul_zeroQ6K<>+0(SB), Y13, Y13
 	VPUNPCKLDQ   Y11, Y9, Y14
 	VPUNPCKLDQ   Y13, Y12, Y15
@@ -2839,30 +6018,30 @@ group:
 	VMOVDQU      Y7, 192(AX)
 	VPUNPCKHQDQ  Y5, Y3, Y3
 	VMOVDQU      Y3, 224(AX)
-	VPAND        Y0, Y4, Y3
+	VPAND        Y1, Y4, Y3
 	VPSLLW       $0x04, Y8, Y5
-	VPAND        Y1, Y5, Y5
+	VPAND        Y2, Y5, Y5
 	VPOR         Y5, Y3, Y3
-	VPAND        Y0, Y6, Y5
+	VPAND        Y1, Y6, Y5
 	VPSLLW       $0x02, Y8, Y7
-	VPAND        Y1, Y7, Y7
+	VPAND        Y2, Y7, Y7
 	VPOR         Y7, Y5, Y5
 	VPSRLW       $0x04, Y4, Y4
-	VPAND        Y0, Y4, Y4
-	VPAND        Y1, Y8, Y7
+	VPAND        Y1, Y4, Y4
+	VPAND        Y2, Y8, Y7
 	VPOR         Y7, Y4, Y4
 	VPSRLW       $0x04, Y6, Y6
-	VPAND        Y0, Y6, Y6
+	VPAND        Y1, Y6, Y6
 	VPSRLW       $0x02, Y8, Y7
-	VPAND        Y1, Y7, Y7
+	VPAND        Y2, Y7, Y7
 	VPOR         Y7, Y6, Y6
-	VPAND        Y2, Y3, Y7
+	VPAND        Y0, Y3, Y7
 	VPSUBW       matmul_zeroQ6K<>+0(SB), Y7, Y7
-	VPAND        Y2, Y5, Y8
+	VPAND        Y0, Y5, Y8
 	VPSUBW       matmul_zeroQ6K<>+0(SB), Y8, Y8
-	VPAND        Y2, Y4, Y9
+	VPAND        Y0, Y4, Y9
 	VPSUBW       matmul_zeroQ6K<>+0(SB), Y9, Y9
-	VPAND        Y2, Y6, Y10
+	VPAND        Y0, Y6, Y10
 	VPSUBW       matmul_zeroQ6K<>+0(SB), Y10, Y10
 	VPUNPCKLDQ   Y8, Y7, Y11
 	VPUNPCKLDQ   Y10, Y9, Y12
@@ -2924,9 +6103,9 @@ DATA matmul_zeroQ6K<>+24(SB)/4, $0x00200020
 DATA matmul_zeroQ6K<>+28(SB)/4, $0x00200020
 GLOBL matmul_zeroQ6K<>(SB), RODATA|NOPTR, $32
 
-// func intTile32x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile32x1AVX2(SB), NOSPLIT, $0-72
+// func intTile32x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·intTile32x1AVX2(SB), NOSPLIT, $0-80
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), DX
@@ -2934,8 +6113,8 @@ TEXT ·intTile32x1AVX2(SB), NOSPLIT, $0-72
 	MOVQ    n+32(FP), SI
 	LEAQ    (BX)(BX*2), DX
 	ADDQ    CX, DX
-	MOVQ    sums+40(FP), DI
-	MOVQ    mode+48(FP), R8
+	MOVQ    sums+48(FP), DI
+	MOVQ    mode+56(FP), R8
 	TESTQ   $0x00000001, R8
 	JNZ     group
 	VXORPS  Y0, Y0, Y0
@@ -2943,8 +6122,21 @@ TEXT ·intTile32x1AVX2(SB), NOSPLIT, $0-72
 	VMOVUPS Y0, 32(DI)
 	VMOVUPS Y0, 64(DI)
 	VMOVUPS Y0, 96(DI)
+	MOVQ    next+40(FP), R9
 
 group:
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
+	PREFETCHT0  640(R9)
+	ADDQ        $0x000002a0, R9
 	VMOVDQU     (AX), Y0
 	VPMADDWD    (CX), Y0, Y1
 	VPMADDWD    (CX)(BX*1), Y0, Y2
@@ -3117,8 +6309,8 @@ group:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VMOVUPS      (DI), Y0
 	VMOVUPS      32(DI), Y1
 	VMOVUPS      64(DI), Y2
@@ -3144,9 +6336,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func intTile32x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile32x1OffsetAVX2(SB), NOSPLIT, $0-72
+// func intTile32x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·intTile32x1OffsetAVX2(SB), NOSPLIT, $0-80
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), DX
@@ -3154,8 +6346,8 @@ TEXT ·intTile32x1OffsetAVX2(SB), NOSPLIT, $0-72
 	MOVQ    n+32(FP), SI
 	LEAQ    (BX)(BX*2), DX
 	ADDQ    CX, DX
-	MOVQ    sums+40(FP), DI
-	MOVQ    mode+48(FP), R8
+	MOVQ    sums+48(FP), DI
+	MOVQ    mode+56(FP), R8
 	TESTQ   $0x00000001, R8
 	JNZ     group
 	VXORPS  Y0, Y0, Y0
@@ -3163,8 +6355,21 @@ TEXT ·intTile32x1OffsetAVX2(SB), NOSPLIT, $0-72
 	VMOVUPS Y0, 32(DI)
 	VMOVUPS Y0, 64(DI)
 	VMOVUPS Y0, 96(DI)
+	MOVQ    next+40(FP), R9
 
 group:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	PREFETCHT0   128(R9)
+	PREFETCHT0   192(R9)
+	PREFETCHT0   256(R9)
+	PREFETCHT0   320(R9)
+	PREFETCHT0   384(R9)
+	PREFETCHT0   448(R9)
+	PREFETCHT0   512(R9)
+	PREFETCHT0   576(R9)
+	PREFETCHT0   640(R9)
+	ADDQ         $0x000002a0, R9
 	VMOVDQU      (AX), Y0
 	VPMADDWD     (CX), Y0, Y1
 	VPMADDWD     (CX)(BX*1), Y0, Y2
@@ -3342,8 +6547,8 @@ group:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VMOVUPS      (DI), Y0
 	VMOVUPS      32(DI), Y1
 	VMOVUPS      64(DI), Y2
@@ -3369,9 +6574,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func intTile16x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile16x1AVX2(SB), NOSPLIT, $128-72
+// func intTile16x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·intTile16x1AVX2(SB), NOSPLIT, $128-80
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), DX
@@ -3379,8 +6584,8 @@ TEXT ·intTile16x1AVX2(SB), NOSPLIT, $128-72
 	MOVQ    n+32(FP), SI
 	LEAQ    (BX)(BX*2), DX
 	ADDQ    CX, DX
-	MOVQ    sums+40(FP), DI
-	MOVQ    mode+48(FP), R8
+	MOVQ    sums+48(FP), DI
+	MOVQ    mode+56(FP), R8
 	TESTQ   $0x00000001, R8
 	JNZ     group
 	VXORPS  Y0, Y0, Y0
@@ -3388,8 +6593,21 @@ TEXT ·intTile16x1AVX2(SB), NOSPLIT, $128-72
 	VMOVUPS Y0, 32(DI)
 	VMOVUPS Y0, 64(DI)
 	VMOVUPS Y0, 96(DI)
+	MOVQ    next+40(FP), R9
 
 group:
+	PREFETCHT0  (R9)
+	PREFETCHT0  64(R9)
+	PREFETCHT0  128(R9)
+	PREFETCHT0  192(R9)
+	PREFETCHT0  256(R9)
+	PREFETCHT0  320(R9)
+	PREFETCHT0  384(R9)
+	PREFETCHT0  448(R9)
+	PREFETCHT0  512(R9)
+	PREFETCHT0  576(R9)
+	PREFETCHT0  640(R9)
+	ADDQ        $0x000002a0, R9
 	VMOVDQU     (AX), Y0
 	VPMADDWD    (CX), Y0, Y1
 	VPMADDWD    (CX)(BX*1), Y0, Y2
@@ -3613,8 +6831,8 @@ group:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VMOVUPS      (DI), Y0
 	VMOVUPS      32(DI), Y1
 	VMOVUPS      64(DI), Y2
@@ -3640,9 +6858,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func intTile16x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile16x1OffsetAVX2(SB), NOSPLIT, $128-72
+// func intTile16x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·intTile16x1OffsetAVX2(SB), NOSPLIT, $128-80
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), DX
@@ -3650,8 +6868,8 @@ TEXT ·intTile16x1OffsetAVX2(SB), NOSPLIT, $128-72
 	MOVQ    n+32(FP), SI
 	LEAQ    (BX)(BX*2), DX
 	ADDQ    CX, DX
-	MOVQ    sums+40(FP), DI
-	MOVQ    mode+48(FP), R8
+	MOVQ    sums+48(FP), DI
+	MOVQ    mode+56(FP), R8
 	TESTQ   $0x00000001, R8
 	JNZ     group
 	VXORPS  Y0, Y0, Y0
@@ -3659,8 +6877,21 @@ TEXT ·intTile16x1OffsetAVX2(SB), NOSPLIT, $128-72
 	VMOVUPS Y0, 32(DI)
 	VMOVUPS Y0, 64(DI)
 	VMOVUPS Y0, 96(DI)
+	MOVQ    next+40(FP), R9
 
 group:
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	PREFETCHT0   128(R9)
+	PREFETCHT0   192(R9)
+	PREFETCHT0   256(R9)
+	PREFETCHT0   320(R9)
+	PREFETCHT0   384(R9)
+	PREFETCHT0   448(R9)
+	PREFETCHT0   512(R9)
+	PREFETCHT0   576(R9)
+	PREFETCHT0   640(R9)
+	ADDQ         $0x000002a0, R9
 	VMOVDQU      (AX), Y0
 	VPMADDWD     (CX), Y0, Y1
 	VPMADDWD     (CX)(BX*1), Y0, Y2
@@ -3896,8 +7127,8 @@ group:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VMOVUPS      (DI), Y0
 	VMOVUPS      32(DI), Y1
 	VMOVUPS      64(DI), Y2
@@ -3923,9 +7154,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func intTile32x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile32x2AVX2(SB), NOSPLIT, $0-72
+// func intTile32x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·intTile32x2AVX2(SB), NOSPLIT, $0-80
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), BX
@@ -3933,8 +7164,8 @@ TEXT ·intTile32x2AVX2(SB), NOSPLIT, $0-72
 	MOVQ    n+32(FP), DI
 	LEAQ    (SI)(SI*2), DX
 	ADDQ    CX, DX
-	MOVQ    sums+40(FP), R8
-	MOVQ    mode+48(FP), R9
+	MOVQ    sums+48(FP), R8
+	MOVQ    mode+56(FP), R9
 	TESTQ   $0x00000001, R9
 	JNZ     group
 	VXORPS  Y0, Y0, Y0
@@ -3946,8 +7177,21 @@ TEXT ·intTile32x2AVX2(SB), NOSPLIT, $0-72
 	VMOVUPS Y0, 160(R8)
 	VMOVUPS Y0, 192(R8)
 	VMOVUPS Y0, 224(R8)
+	MOVQ    next+40(FP), R10
 
 group:
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	PREFETCHT0  128(R10)
+	PREFETCHT0  192(R10)
+	PREFETCHT0  256(R10)
+	PREFETCHT0  320(R10)
+	PREFETCHT0  384(R10)
+	PREFETCHT0  448(R10)
+	PREFETCHT0  512(R10)
+	PREFETCHT0  576(R10)
+	PREFETCHT0  640(R10)
+	ADDQ        $0x000002a0, R10
 	VMOVDQU     (AX), Y0
 	VMOVDQU     (AX)(BX*1), Y1
 	VMOVDQU     (CX), Y2
@@ -4345,8 +7589,8 @@ group:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VMOVUPS      (R8), Y0
 	VMOVUPS      32(R8), Y1
 	VMOVUPS      64(R8), Y2
@@ -4395,9 +7639,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func intTile32x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile32x2OffsetAVX2(SB), NOSPLIT, $0-72
+// func intTile32x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·intTile32x2OffsetAVX2(SB), NOSPLIT, $0-80
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), BX
@@ -4405,8 +7649,8 @@ TEXT ·intTile32x2OffsetAVX2(SB), NOSPLIT, $0-72
 	MOVQ    n+32(FP), DI
 	LEAQ    (SI)(SI*2), DX
 	ADDQ    CX, DX
-	MOVQ    sums+40(FP), R8
-	MOVQ    mode+48(FP), R9
+	MOVQ    sums+48(FP), R8
+	MOVQ    mode+56(FP), R9
 	TESTQ   $0x00000001, R9
 	JNZ     group
 	VXORPS  Y0, Y0, Y0
@@ -4418,8 +7662,21 @@ TEXT ·intTile32x2OffsetAVX2(SB), NOSPLIT, $0-72
 	VMOVUPS Y0, 160(R8)
 	VMOVUPS Y0, 192(R8)
 	VMOVUPS Y0, 224(R8)
+	MOVQ    next+40(FP), R10
 
 group:
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	PREFETCHT0   128(R10)
+	PREFETCHT0   192(R10)
+	PREFETCHT0   256(R10)
+	PREFETCHT0   320(R10)
+	PREFETCHT0   384(R10)
+	PREFETCHT0   448(R10)
+	PREFETCHT0   512(R10)
+	PREFETCHT0   576(R10)
+	PREFETCHT0   640(R10)
+	ADDQ         $0x000002a0, R10
 	VMOVDQU      (AX), Y0
 	VMOVDQU      (AX)(BX*1), Y1
 	VMOVDQU      (CX), Y2
@@ -4827,8 +8084,8 @@ group:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VMOVUPS      (R8), Y0
 	VMOVUPS      32(R8), Y1
 	VMOVUPS      64(R8), Y2
@@ -4877,9 +8134,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func intTile16x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile16x2AVX2(SB), NOSPLIT, $256-72
+// func intTile16x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·intTile16x2AVX2(SB), NOSPLIT, $256-80
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), BX
@@ -4887,8 +8144,8 @@ TEXT ·intTile16x2AVX2(SB), NOSPLIT, $256-72
 	MOVQ    n+32(FP), DI
 	LEAQ    (SI)(SI*2), DX
 	ADDQ    CX, DX
-	MOVQ    sums+40(FP), R8
-	MOVQ    mode+48(FP), R9
+	MOVQ    sums+48(FP), R8
+	MOVQ    mode+56(FP), R9
 	TESTQ   $0x00000001, R9
 	JNZ     group
 	VXORPS  Y0, Y0, Y0
@@ -4900,8 +8157,21 @@ TEXT ·intTile16x2AVX2(SB), NOSPLIT, $256-72
 	VMOVUPS Y0, 160(R8)
 	VMOVUPS Y0, 192(R8)
 	VMOVUPS Y0, 224(R8)
+	MOVQ    next+40(FP), R10
 
 group:
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	PREFETCHT0  128(R10)
+	PREFETCHT0  192(R10)
+	PREFETCHT0  256(R10)
+	PREFETCHT0  320(R10)
+	PREFETCHT0  384(R10)
+	PREFETCHT0  448(R10)
+	PREFETCHT0  512(R10)
+	PREFETCHT0  576(R10)
+	PREFETCHT0  640(R10)
+	ADDQ        $0x000002a0, R10
 	VMOVDQU     (AX), Y0
 	VMOVDQU     (AX)(BX*1), Y1
 	VMOVDQU     (CX), Y2
@@ -5401,8 +8671,8 @@ group:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VMOVUPS      (R8), Y0
 	VMOVUPS      32(R8), Y1
 	VMOVUPS      64(R8), Y2
@@ -5451,9 +8721,9 @@ totals:
 	VZEROUPPER
 	RET
 
-// func intTile16x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·intTile16x2OffsetAVX2(SB), NOSPLIT, $256-72
+// func intTile16x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·intTile16x2OffsetAVX2(SB), NOSPLIT, $256-80
 	MOVQ    x+0(FP), AX
 	MOVQ    w+16(FP), CX
 	MOVQ    xStride+8(FP), BX
@@ -5461,8 +8731,8 @@ TEXT ·intTile16x2OffsetAVX2(SB), NOSPLIT, $256-72
 	MOVQ    n+32(FP), DI
 	LEAQ    (SI)(SI*2), DX
 	ADDQ    CX, DX
-	MOVQ    sums+40(FP), R8
-	MOVQ    mode+48(FP), R9
+	MOVQ    sums+48(FP), R8
+	MOVQ    mode+56(FP), R9
 	TESTQ   $0x00000001, R9
 	JNZ     group
 	VXORPS  Y0, Y0, Y0
@@ -5474,8 +8744,21 @@ TEXT ·intTile16x2OffsetAVX2(SB), NOSPLIT, $256-72
 	VMOVUPS Y0, 160(R8)
 	VMOVUPS Y0, 192(R8)
 	VMOVUPS Y0, 224(R8)
+	MOVQ    next+40(FP), R10
 
 group:
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	PREFETCHT0   128(R10)
+	PREFETCHT0   192(R10)
+	PREFETCHT0   256(R10)
+	PREFETCHT0   320(R10)
+	PREFETCHT0   384(R10)
+	PREFETCHT0   448(R10)
+	PREFETCHT0   512(R10)
+	PREFETCHT0   576(R10)
+	PREFETCHT0   640(R10)
+	ADDQ         $0x000002a0, R10
 	VMOVDQU      (AX), Y0
 	VMOVDQU      (AX)(BX*1), Y1
 	VMOVDQU      (CX), Y2
@@ -5999,8 +9282,8 @@ group:
 	RET
 
 totals:
-	MOVQ         out+56(FP), AX
-	MOVQ         outStride+64(FP), CX
+	MOVQ         out+64(FP), AX
+	MOVQ         outStride+72(FP), CX
 	VMOVUPS      (R8), Y0
 	VMOVUPS      32(R8), Y1
 	VMOVUPS      64(R8), Y2

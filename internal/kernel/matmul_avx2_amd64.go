@@ -21,18 +21,30 @@ var avx2Matmul = matmulOps{
 		quant.BF16: floatRowsAVX2(floatRowsBF16AVX2),
 	},
 	unpack: map[quant.Type]func(dst []panelGroup, src []byte, s workspace){
-		quant.Q4_0: unpackAVX2(quant.Q4_0, unpackQ4_0AVX2),
-		quant.Q4_1: unpackAVX2(quant.Q4_1, unpackQ4_1AVX2),
-		quant.Q8_0: unpackAVX2(quant.Q8_0, unpackQ8_0AVX2),
-		quant.Q4_K: unpackAVX2(quant.Q4_K, unpackQ4KAVX2),
-		quant.Q6_K: unpackAVX2(quant.Q6_K, unpackQ6KAVX2),
+		quant.Q4_0:  unpackAVX2(quant.Q4_0, unpackQ4_0AVX2),
+		quant.Q4_1:  unpackAVX2(quant.Q4_1, unpackQ4_1AVX2),
+		quant.Q5_0:  unpackAVX2(quant.Q5_0, unpackQ5_0AVX2),
+		quant.Q5_1:  unpackAVX2(quant.Q5_1, unpackQ5_1AVX2),
+		quant.Q8_0:  unpackAVX2(quant.Q8_0, unpackQ8_0AVX2),
+		quant.IQ4NL: unpackAVX2(quant.IQ4NL, unpackIQ4NLAVX2),
+		quant.Q2_K:  unpackAVX2(quant.Q2_K, unpackQ2KAVX2),
+		quant.Q3_K:  unpackAVX2(quant.Q3_K, unpackQ3KAVX2),
+		quant.Q4_K:  unpackAVX2(quant.Q4_K, unpackQ4KAVX2),
+		quant.Q5_K:  unpackAVX2(quant.Q5_K, unpackQ5KAVX2),
+		quant.Q6_K:  unpackAVX2(quant.Q6_K, unpackQ6KAVX2),
 	},
 	intRows: map[quant.Type]func(j *product, s workspace, lo, hi int){
-		quant.Q4_0: intRowsAVX2(intRowsQ4_0AVX2),
-		quant.Q4_1: intRowsAVX2(intRowsQ4_1AVX2),
-		quant.Q8_0: intRowsAVX2(intRowsQ8_0AVX2),
-		quant.Q4_K: intRowsAVX2(intRowsQ4KAVX2),
-		quant.Q6_K: intRowsAVX2(intRowsQ6KAVX2),
+		quant.Q4_0:  intRowsAVX2(intRowsQ4_0AVX2),
+		quant.Q4_1:  intRowsAVX2(intRowsQ4_1AVX2),
+		quant.Q5_0:  intRowsAVX2(intRowsQ5_0AVX2),
+		quant.Q5_1:  intRowsAVX2(intRowsQ5_1AVX2),
+		quant.Q8_0:  intRowsAVX2(intRowsQ8_0AVX2),
+		quant.IQ4NL: intRowsAVX2(intRowsIQ4NLAVX2),
+		quant.Q2_K:  intRowsAVX2(intRowsQ2KAVX2),
+		quant.Q3_K:  intRowsAVX2(intRowsQ3KAVX2),
+		quant.Q4_K:  intRowsAVX2(intRowsQ4KAVX2),
+		quant.Q5_K:  intRowsAVX2(intRowsQ5KAVX2),
+		quant.Q6_K:  intRowsAVX2(intRowsQ6KAVX2),
 	},
 }
 
@@ -111,27 +123,34 @@ func (t *tile) mode() (m int) {
 	return m
 }
 
-// outputs calls f with where a whole tile's outputs go, and copies those that are meant.
-func (t *tile) outputs(f func(out *float32, stride int)) {
+// target returns where a whole tile of outputs goes, and its stride in bytes.
+func (t *tile) target() (out *float32, stride int) {
 	if t.nw == 4 {
-		f(&t.out[0], 4*t.outStride)
+		return &t.out[0], 4 * t.outStride
+	}
+	return &t.spare[0], 4 * 4
+}
+
+// settle copies the outputs that are meant, where they are fewer than a whole tile.
+func (t *tile) settle() {
+	if t.nw == 4 || !t.last {
 		return
 	}
-	var out [tileRows * 4]float32
-	f(&out[0], 4*4)
-	for r := 0; r < t.nx && t.last; r++ {
-		copy(t.out[r*t.outStride:][:t.nw], out[4*r:])
+	for r := range t.nx {
+		copy(t.out[r*t.outStride:][:t.nw], t.spare[4*r:])
 	}
 }
 
-func floatTileAVX2(t floatTile) {
-	f := [...]tileFunc[float32, float32]{floatTile1AVX2, floatTile2AVX2, floatTile3AVX2}[t.nx-1]
-	t.outputs(func(out *float32, stride int) {
-		f(&t.x[0], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &t.sums[0][0], t.mode(), out, stride)
-	})
-}
+type tileFunc[X, W any] func(x *X, xStride int, w *W, wStride int, n int, next *X, sums *float32, mode int, out *float32, outStride int)
 
-type tileFunc[X, W any] func(x *X, xStride int, w *W, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+var floatTiles = [tileRows]tileFunc[float32, float32]{floatTile1AVX2, floatTile2AVX2, floatTile3AVX2}
+
+func floatTileAVX2(t *floatTile) {
+	out, stride := t.target()
+	floatTiles[t.nx-1](&t.x[0], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &t.x[t.next],
+		&t.sums[0][0], t.mode(), out, stride)
+	t.settle()
+}
 
 type intRowsFunc func(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 
@@ -207,10 +226,10 @@ func (f *intFormat) tileAVX2(nx int) intTileFunc {
 	return intTiles[short][offset][nx-1]
 }
 
-func intTileAVX2(t intTile) {
-	f := t.format.tileAVX2(t.nx)
-	xStride, wStride := t.xStride*int(unsafe.Sizeof(actGroup{})), t.wStride*int(unsafe.Sizeof(panelGroup{}))
-	t.outputs(func(out *float32, stride int) {
-		f(bytePtr(&t.x[0]), xStride, bytePtr(&t.w[0]), wStride, t.n, &t.sums[0][0], t.mode(), out, stride)
-	})
+func intTileAVX2(t *intTile) {
+	const xSize, wSize = int(unsafe.Sizeof(actGroup{})), int(unsafe.Sizeof(panelGroup{}))
+	out, stride := t.target()
+	t.format.tileAVX2(t.nx)(bytePtr(&t.x[0]), t.xStride*xSize, bytePtr(&t.w[0]), t.wStride*wSize, t.n, bytePtr(&t.x[t.next]),
+		&t.sums[0][0], t.mode(), out, stride)
+	t.settle()
 }

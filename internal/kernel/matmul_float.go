@@ -12,6 +12,7 @@ type floatTile struct {
 	x, w             []float32
 	xStride, wStride int
 	k                int
+	next             int // what to fetch meanwhile: from x[next] on
 }
 
 // floats multiplies the panel's columns with rows r0 to r1 of activations.
@@ -22,12 +23,19 @@ func (p *panel) floats(r0, r1 int) {
 	for i := range p.n {
 		p.decode(w[i*k:(i+1)*k], i)
 	}
+	t := &p.s.tiles.float
+	p.begin(&t.tile)
+	t.k, t.xStride, t.wStride = k, j.a.Stride, k
 	for r := r0; r < r1; r += tileRows {
+		nx := min(tileRows, r1-r)
+		t.x = j.a.F32[r*j.a.Stride+p.at:]
 		for i := 0; i < p.n; i += 4 {
-			active.matmul.floatTile(floatTile{
-				tile: p.tile(r0, r, i, min(tileRows, r1-r)), k: k,
-				x: j.a.F32[r*j.a.Stride+p.at:], xStride: j.a.Stride, w: w[i*k:], wStride: k,
-			})
+			p.move(&t.tile, r0, r, i, nx)
+			t.w, t.next = w[i*k:], 0
+			if q := nx + i/4; q < 2*nx && r+q < r1 {
+				t.next = q * j.a.Stride
+			}
+			active.matmul.floatTile(t)
 		}
 	}
 }
@@ -50,12 +58,12 @@ func mustDecode(t quant.Type, dst []float32, src []byte) {
 	}
 }
 
-func floatTileGo(t floatTile) {
+func floatTileGo(t *floatTile) {
 	for r := range t.nx {
 		for i := range t.nw {
-			s := t.begin(r, i)
+			s := t.start(r, i)
 			s.addFloats(t.w[i*t.wStride:][:t.k], t.x[r*t.xStride:][:t.k])
-			t.end(r, i)
+			t.finish(r, i)
 		}
 	}
 }

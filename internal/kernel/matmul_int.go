@@ -46,6 +46,7 @@ type intTile struct {
 	w                []panelGroup
 	xStride, wStride int
 	n                int
+	next             int // what to fetch meanwhile: from x[next] on
 }
 
 // integers multiplies the panel's columns with rows r0 to r1 of activations.
@@ -56,12 +57,19 @@ func (p *panel) integers(r0, r1 int) {
 	for i := range p.n {
 		p.unpack(w[i*n:(i+1)*n], i)
 	}
+	t := &p.s.tiles.integer
+	p.begin(&t.tile)
+	t.format, t.n, t.xStride, t.wStride = j.format, n, stride, n
 	for r := r0; r < r1; r += 2 {
+		nx := min(2, r1-r)
+		t.x = j.a.groups[r*stride+p.at/groupValues:]
 		for i := 0; i < p.n; i += 4 {
-			active.matmul.intTile(intTile{
-				tile: p.tile(r0, r, i, min(2, r1-r)), format: j.format, n: n,
-				x: j.a.groups[r*stride+p.at/groupValues:], xStride: stride, w: w[i*n:], wStride: n,
-			})
+			p.move(&t.tile, r0, r, i, nx)
+			t.w, t.next = w[i*n:], 0
+			if q := nx + i/4; q < 2*nx && r+q < r1 {
+				t.next = q * stride
+			}
+			active.matmul.intTile(t)
 		}
 	}
 }
@@ -75,12 +83,12 @@ func (p *panel) unpack(dst []panelGroup, i int) {
 	}
 }
 
-func intTileGo(t intTile) {
+func intTileGo(t *intTile) {
 	for r := range t.nx {
 		for i := range t.nw {
-			s := t.begin(r, i)
+			s := t.start(r, i)
 			t.format.addGroups(s, t.w[i*t.wStride:][:t.n], t.x[r*t.xStride:][:t.n])
-			t.end(r, i)
+			t.finish(r, i)
 		}
 	}
 }

@@ -9,13 +9,13 @@ type matmulOps struct {
 	// decode decodes a row of float weights to f32; types without an entry are left to quant.
 	decode map[quant.Type]func(dst []float32, src []byte)
 	// floatTile computes a tile of outputs over panels of f32.
-	floatTile func(t floatTile)
+	floatTile func(t *floatTile)
 	// floatRows computes outputs from one row of activations and weights as they are stored.
 	floatRows map[quant.Type]func(j *product, s workspace, lo, hi int)
 	// unpack fills a panel row from packed weights; types without an entry take the Go loop.
 	unpack map[quant.Type]func(dst []panelGroup, src []byte, s workspace)
 	// intTile computes a tile of outputs, of up to 2 rows of activations, over panels of integers.
-	intTile func(t intTile)
+	intTile func(t *intTile)
 	// intRows computes outputs from one row of activations and weights as they are stored.
 	intRows map[quant.Type]func(j *product, s workspace, lo, hi int)
 }
@@ -34,10 +34,18 @@ type tile struct {
 	sums        []sums // of row r and row i of w: entry 4r+i
 	out         []float32
 	outStride   int
+	spare       [tileRows * 4]float32 // for whole tiles of outputs where fewer are meant
 }
 
-// begin returns the running sums of an output.
-func (t *tile) begin(r, i int) *sums {
+// tiles are a worker's tiles, kept from product to product because loops reached through a table
+// would let them escape.
+type tiles struct {
+	float   floatTile
+	integer intTile
+}
+
+// start returns the running sums of an output.
+func (t *tile) start(r, i int) *sums {
 	s := &t.sums[4*r+i]
 	if t.first {
 		*s = sums{}
@@ -45,8 +53,8 @@ func (t *tile) begin(r, i int) *sums {
 	return s
 }
 
-// end writes an output if its running sums are complete.
-func (t *tile) end(r, i int) {
+// finish writes an output if its running sums are complete.
+func (t *tile) finish(r, i int) {
 	if t.last {
 		t.out[r*t.outStride+i] = t.sums[4*r+i].total()
 	}
@@ -67,7 +75,7 @@ func overPanels(j *product, s workspace, lo, hi int) {
 		for r := 0; r < j.a.Rows; r += j.block {
 			p := panel{j: j, s: s, lo: lo, n: min(j.panel, hi-lo)}
 			for ; p.at < j.w.Cols; p.at = p.to {
-				p.to = min(p.at+panelCols, j.a.Stride)
+				p.to = min(p.at+j.cols, j.a.Stride)
 				if j.format != nil {
 					p.integers(r, min(r+j.block, j.a.Rows))
 				} else {
@@ -78,16 +86,19 @@ func overPanels(j *product, s workspace, lo, hi int) {
 	}
 }
 
-// tile returns a tile from rows r and i on; r0 is the first row of the block of activations.
-func (p *panel) tile(r0, r, i, nx int) tile {
-	j, at := p.j, 0
-	if j.w.Cols > panelCols {
-		at = (r-r0)*panelRows + i*nx
-	}
-	return tile{
-		nx: nx, nw: min(4, p.n-i), first: p.at == 0, last: p.to >= j.w.Cols,
-		sums: p.s.sums(j.w.Cols)[at:],
-		out:  j.out[r*j.outStride+p.lo+i:], outStride: j.outStride,
+// begin sets what all tiles of the panel share.
+func (p *panel) begin(t *tile) {
+	t.first, t.last, t.outStride = p.at == 0, p.to >= p.j.w.Cols, p.j.outStride
+	t.sums = p.s.sums(p.j.w.Cols)
+}
+
+// move sets t to nx rows of activations from r on, and rows of the panel from i on; r0 is the first
+// row of the block of activations.
+func (p *panel) move(t *tile, r0, r, i, nx int) {
+	t.nx, t.nw = nx, min(4, p.n-i)
+	t.out = p.j.out[r*t.outStride+p.lo+i:]
+	if p.j.w.Cols > p.j.cols {
+		t.sums = p.s.sums(p.j.w.Cols)[(r-r0)*panelRows+i*nx:]
 	}
 }
 

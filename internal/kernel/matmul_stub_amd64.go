@@ -40,20 +40,23 @@ func decodeRowF16AVX2(dst *float32, src *byte, k8 int)
 //go:noescape
 func decodeRowBF16AVX2(dst *float32, src *byte, k8 int)
 
-// floatTile1AVX2 computes 1 × 4 outputs over k8×8 values, at least 8. Strides are in bytes. Mode is as in tile.mode.
+// floatTile1AVX2 computes 1 × 4 outputs over k8×8 values, at least 8, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func floatTile1AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
+func floatTile1AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, next *float32, sums *float32, mode int, out *float32, outStride int)
 
-// floatTile2AVX2 computes 2 × 4 outputs over k8×8 values, at least 8. Strides are in bytes. Mode is as in tile.mode.
+// floatTile2AVX2 computes 2 × 4 outputs over k8×8 values, at least 8, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
+func floatTile2AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, next *float32, sums *float32, mode int, out *float32, outStride int)
 
-// floatTile3AVX2 computes 3 × 4 outputs over k8×8 values, at least 8. Strides are in bytes. Mode is as in tile.mode.
+// floatTile3AVX2 computes 3 × 4 outputs over k8×8 values, at least 8, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)
+func floatTile3AVX2(x *float32, xStride int, w *float32, wStride int, k8 int, next *float32, sums *float32, mode int, out *float32, outStride int)
 
 // intRowsQ4_0AVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
 // If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
@@ -79,6 +82,30 @@ func intRowsQ4_1AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, 
 //go:noescape
 func unpackQ4_1AVX2(dst *byte, src *byte, n int)
 
+// intRowsQ5_0AVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
+//
+//go:noescape
+func intRowsQ5_0AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+
+// unpackQ5_0AVX2 unpacks n ≥ 1 groups to panel groups.
+//
+//go:noescape
+func unpackQ5_0AVX2(dst *byte, src *byte, n int)
+
+// intRowsQ5_1AVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
+//
+//go:noescape
+func intRowsQ5_1AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+
+// unpackQ5_1AVX2 unpacks n ≥ 1 groups to panel groups.
+//
+//go:noescape
+func unpackQ5_1AVX2(dst *byte, src *byte, n int)
+
 // intRowsQ8_0AVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
 // If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
 // the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
@@ -90,6 +117,42 @@ func intRowsQ8_0AVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, 
 //
 //go:noescape
 func unpackQ8_0AVX2(dst *byte, src *byte, n int)
+
+// intRowsIQ4NLAVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
+//
+//go:noescape
+func intRowsIQ4NLAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+
+// unpackIQ4NLAVX2 unpacks n ≥ 1 groups to panel groups.
+//
+//go:noescape
+func unpackIQ4NLAVX2(dst *byte, src *byte, n int)
+
+// intRowsQ2KAVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
+//
+//go:noescape
+func intRowsQ2KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+
+// unpackQ2KAVX2 unpacks n ≥ 1 groups to panel groups.
+//
+//go:noescape
+func unpackQ2KAVX2(dst *byte, src *byte, n int)
+
+// intRowsQ3KAVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
+//
+//go:noescape
+func intRowsQ3KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+
+// unpackQ3KAVX2 unpacks n ≥ 1 groups to panel groups.
+//
+//go:noescape
+func unpackQ3KAVX2(dst *byte, src *byte, n int)
 
 // intRowsQ4KAVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
 // If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
@@ -103,6 +166,18 @@ func intRowsQ4KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, t
 //go:noescape
 func unpackQ4KAVX2(dst *byte, src *byte, n int)
 
+// intRowsQ5KAVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
+// If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
+// the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
+//
+//go:noescape
+func intRowsQ5KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
+
+// unpackQ5KAVX2 unpacks n ≥ 1 groups to panel groups.
+//
+//go:noescape
+func unpackQ5KAVX2(dst *byte, src *byte, n int)
+
 // intRowsQ6KAVX2 writes an output for each of rows ≥ 1 rows of groups whole groups.
 // If mask is not nil each row ends with a part of a group: mask is all ones for the blocks that it has. What follows
 // the row in memory is read too, unless tail points to a copy of the part. Only formats of blocks of 32 look at mask.
@@ -115,42 +190,50 @@ func intRowsQ6KAVX2(w *byte, rowBytes int, rows int, groups int, mask *uint32, t
 //go:noescape
 func unpackQ6KAVX2(dst *byte, src *byte, n int)
 
-// intTile32x1AVX2 computes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// intTile32x1AVX2 computes 1 × 4 outputs over n ≥ 1 groups, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile32x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+func intTile32x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
 
-// intTile32x1OffsetAVX2 computes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// intTile32x1OffsetAVX2 computes 1 × 4 outputs over n ≥ 1 groups, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile32x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+func intTile32x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
 
-// intTile16x1AVX2 computes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// intTile16x1AVX2 computes 1 × 4 outputs over n ≥ 1 groups, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile16x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+func intTile16x1AVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
 
-// intTile16x1OffsetAVX2 computes 1 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// intTile16x1OffsetAVX2 computes 1 × 4 outputs over n ≥ 1 groups, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile16x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+func intTile16x1OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
 
-// intTile32x2AVX2 computes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// intTile32x2AVX2 computes 2 × 4 outputs over n ≥ 1 groups, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile32x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+func intTile32x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
 
-// intTile32x2OffsetAVX2 computes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// intTile32x2OffsetAVX2 computes 2 × 4 outputs over n ≥ 1 groups, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile32x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+func intTile32x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
 
-// intTile16x2AVX2 computes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// intTile16x2AVX2 computes 2 × 4 outputs over n ≥ 1 groups, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile16x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+func intTile16x2AVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)
 
-// intTile16x2OffsetAVX2 computes 2 × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// intTile16x2OffsetAVX2 computes 2 × 4 outputs over n ≥ 1 groups, and fetches as much from next on.
+// Strides are in bytes. Mode is as in tile.mode.
 //
 //go:noescape
-func intTile16x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)
+func intTile16x2OffsetAVX2(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)

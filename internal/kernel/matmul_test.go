@@ -184,12 +184,12 @@ func TestMatMulSameBits(t *testing.T) {
 
 func testCols(t quant.Type) []int {
 	if t.BlockValues() == 256 {
-		return []int{256, 512, 1024, 4096}
+		return []int{256, 512, 1024, 4096, 6400 + 256}
 	}
 	if t.IsFloat() {
-		return []int{1, 7, 8, 13, 32, 100, 576, 1029, 2049, 4096}
+		return []int{1, 7, 8, 13, 32, 100, 576, 1029, 4096, 4099}
 	}
-	return []int{32, 64, 224, 256, 288, 576, 1504, 2080, 4096}
+	return []int{32, 64, 224, 256, 288, 576, 1504, 4096, 6400 + 32}
 }
 
 func checkSameBits(t *testing.T, rng *rand.Rand, typ quant.Type, cols, mode int) {
@@ -253,7 +253,7 @@ func referenceMatMul(w Weights, x []float32, exact bool) []float32 {
 		for r := range batch {
 			var s sums
 			if Integer(w.Type, exact) {
-				f.unpackGo(groups, w.row(i), workspace{make([]byte, tailBytes)})
+				f.unpackGo(groups, w.row(i), workspace{mem: make([]byte, tailBytes)})
 				f.addGroups(&s, groups, a.row(r))
 			} else {
 				s.addFloats(decoded, a.F32[r*a.Stride:][:padded])
@@ -349,11 +349,15 @@ func TestMatMulAllocatesNothing(t *testing.T) {
 // More rows of activations than meet a panel at a time, in a matrix of two blocks of columns.
 func TestMatMulLargeBatch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
-	const cols, batch = panelCols + groupValues, blockRows + 5
-	x := make([]float32, batch*cols)
-	fillNormal(rng, x)
-	a := makeActs(batch, cols, x)
+	const batch = blockRows + 5
 	for _, typ := range []quant.Type{quant.F16, quant.Q6_K} {
+		cols := panelCols(floatGroup) + groupValues
+		if !typ.IsFloat() {
+			cols = panelCols(intGroup) + groupValues
+		}
+		x := make([]float32, batch*cols)
+		fillNormal(rng, x)
+		a := makeActs(batch, cols, x)
 		w := randomWeights(rng, typ, 6, cols, false)
 		got := runMatMul(2, w, a, false)
 		for _, r := range []int{0, blockRows - 1, blockRows, batch - 1} {

@@ -16,9 +16,10 @@ type config struct {
 	Tied                                    bool // the output projection is the embedding
 	Interleaved                             bool // q and k rows are stored for interleaved rotation
 
-	values values
-	where  string // for errors
-	err    error
+	values  values
+	tensors int    // of the checkpoint
+	where   string // for errors
+	err     error
 }
 
 // values finds configuration values. A key is given as Hugging Face and as GGUF name it; "" where a
@@ -44,10 +45,10 @@ func (e *ConfigError) Error() string { return e.Where + ": " + e.What }
 
 // named is the key that the reader of an error will find in the file.
 func (c *config) named(hf, gguf string) string {
-	if _, ok := c.values.(jsonValues); ok {
-		return hf
+	if v, ok := c.values.(ggufValues); ok {
+		return v.arch + "." + gguf
 	}
-	return gguf
+	return hf
 }
 
 // maxDim bounds every size in a configuration, far beyond any model, so that products fit an int64.
@@ -60,7 +61,7 @@ func (c *config) count(hf, gguf string, def int) int {
 	case !ok && def > 0:
 		return def
 	case !ok:
-		c.fail("%s is missing", c.named(hf, gguf))
+		c.fail("%s is missing or not a number", c.named(hf, gguf))
 		return 1
 	case v != math.Trunc(v) || v < 1 || v > maxDim:
 		c.fail("%s is %v, expected a whole number from 1 to %d", c.named(hf, gguf), v, maxDim)
@@ -77,11 +78,13 @@ func (c *config) optionalCount(hf, gguf string) int {
 	return c.count(hf, gguf, 0)
 }
 
-func (c *config) number(hf, gguf string, def float64) float64 {
-	if v, ok := c.values.number(hf, gguf); ok {
-		return v
+// notNegative reads a finite number from 0 on; 0 if it is absent.
+func (c *config) notNegative(v values, hf, gguf string) float64 {
+	n, ok := v.number(hf, gguf)
+	if ok && (!(n >= 0) || math.IsInf(n, 0)) {
+		c.fail("%s is %v, expected a number from 0 on", c.named(hf, gguf), n)
 	}
-	return def
+	return n
 }
 
 // positive reads a number above 0; a fault if it is absent and def is 0.
@@ -89,7 +92,7 @@ func (c *config) positive(hf, gguf string, def float64) float64 {
 	v, ok := c.values.number(hf, gguf)
 	if !ok {
 		if def == 0 {
-			c.fail("%s is missing", c.named(hf, gguf))
+			c.fail("%s is missing or not a number", c.named(hf, gguf))
 		}
 		return def
 	}
@@ -110,8 +113,8 @@ func (c *config) common() {
 	c.Vocab = c.count("vocab_size", "vocab_size", c.Vocab)
 	c.Context = c.count("max_position_embeddings", "context_length", 0)
 	c.Eps = float32(c.positive("rms_norm_eps", "attention.layer_norm_rms_epsilon", 0))
-	if c.Layers > 1<<16 {
-		c.fail("%d layers are more than any model has", c.Layers)
+	if c.Layers > c.tensors { // so that a number in a file does not decide what is allocated
+		c.fail("%s is %d, but there are only %d tensors", c.named("num_hidden_layers", "block_count"), c.Layers, c.tensors)
 	}
 	if act, ok := c.values.text("hidden_act", ""); ok && act != "silu" {
 		c.fail("hidden_act %q is not supported by this family: only silu is", act)
@@ -139,6 +142,14 @@ func (c *config) window(i, from int) int {
 		return 0
 	}
 	return w
+}
+
+// windowFrom is the first layer with a sliding window; transformers takes 28 where it is not given.
+func (c *config) windowFrom() int {
+	if _, ok := c.values.number("max_window_layers", ""); !ok {
+		return 28
+	}
+	return c.optionalCount("max_window_layers", "")
 }
 
 // jsonValues is config.json.

@@ -64,7 +64,7 @@ func Describe(cat *checkpoint.Catalog) (*nn.Model, error) {
 		return nil, &ConfigError{c.where, fmt.Sprintf("model type %q is not supported; supported are %s", modelType, strings.Join(Families(), ", "))}
 	}
 	src := &source{cat: cat}
-	c.Vocab = src.embeddingRows()
+	c.Vocab, c.tensors = src.embeddingRows(), len(cat.Tensors)
 	c.common()
 	c.Tied = c.tied(src)
 	d, names := build(c)

@@ -6,7 +6,7 @@ func init() { register("qwen3", qwen3) }
 
 // qwen3 is Qwen 2 without biases and with a norm of each head of q and k.
 func qwen3(c *config) (nn.Decoder, names) {
-	from := int(c.number("max_window_layers", "", 0))
+	from := c.windowFrom()
 	rope := c.rope()
 	return c.decoder(func(i int) nn.Attention {
 		a := c.attention(rope)

@@ -20,6 +20,9 @@ func (c *config) rope() *nn.Rope {
 			partial = f
 		}
 	}
+	if !(partial > 0 && partial <= 1) {
+		c.fail("partial_rotary_factor is %v, expected a number above 0, up to 1", partial)
+	}
 	r.Dim = c.count("", "rope.dimension_count", max(int(float64(c.HeadDim)*partial), 1))
 	if !(r.Base > 1) {
 		c.fail("rope base %v, expected a number above 1", r.Base)
@@ -38,31 +41,34 @@ func (c *config) hfScaling(v values) nn.Scaling {
 	if kind == "" {
 		kind, _ = v.text("type", "")
 	}
+	if kind == "" || kind == "default" {
+		return nil
+	}
 	num := func(key string, def float64) float64 {
-		if n, ok := v.number(key, ""); ok {
+		if n := c.notNegative(v, key, key); n > 0 {
 			return n
 		}
 		return def
 	}
-	factor := num("factor", 1)
-	original := int(num("original_max_position_embeddings", float64(c.Context)))
-	if kind != "" && kind != "default" && (!(factor >= 1) || original < 1) {
-		c.fail("rope scaling %q has factor %v and original length %d", kind, factor, original)
+	factor, original := num("factor", 1), num("original_max_position_embeddings", float64(c.Context))
+	if factor < 1 || original < 1 || original > maxDim {
+		c.fail("rope scaling %q has factor %v and original length %v", kind, factor, original)
 		return nil
 	}
 	switch kind {
-	case "", "default":
-		return nil
 	case "linear":
 		return linearRope(factor)
 	case "llama3":
-		return llama3Rope(kernel.Llama3Rope{Factor: factor, LowFreqFactor: num("low_freq_factor", 1),
-			HighFreqFactor: num("high_freq_factor", 4), OriginalLength: original})
+		low, high := num("low_freq_factor", 1), num("high_freq_factor", 4)
+		if low >= high {
+			c.fail("rope scaling %q has low_freq_factor %v, which is not below high_freq_factor %v", kind, low, high)
+		}
+		return llama3Rope(kernel.Llama3Rope{Factor: factor, LowFreqFactor: low, HighFreqFactor: high, OriginalLength: int(original)})
 	case "dynamic":
 		return dynamicRope{factor, c.Context}
 	case "yarn":
 		truncate, given := v.flag("truncate", "")
-		return yarnRope(kernel.YaRN{Factor: factor, OriginalLength: original,
+		return yarnRope(kernel.YaRN{Factor: factor, OriginalLength: int(original),
 			BetaFast: num("beta_fast", 0), BetaSlow: num("beta_slow", 0), AttentionFactor: num("attention_factor", 0),
 			MScale: num("mscale", 0), MScaleAllDim: num("mscale_all_dim", 0), NoTruncate: given && !truncate})
 	}
@@ -81,9 +87,9 @@ func (c *config) ggufScaling() nn.Scaling {
 		return linearRope(factor)
 	case "yarn":
 		return yarnRope(kernel.YaRN{Factor: factor, OriginalLength: original,
-			BetaFast:        c.number("", "rope.scaling.yarn_beta_fast", 0),
-			BetaSlow:        c.number("", "rope.scaling.yarn_beta_slow", 0),
-			AttentionFactor: c.number("", "rope.scaling.yarn_attn_factor", 0)})
+			BetaFast:        c.notNegative(c.values, "", "rope.scaling.yarn_beta_fast"),
+			BetaSlow:        c.notNegative(c.values, "", "rope.scaling.yarn_beta_slow"),
+			AttentionFactor: c.notNegative(c.values, "", "rope.scaling.yarn_attn_factor")})
 	}
 	c.fail("rope.scaling.type %q is not supported: none, linear and yarn are", kind)
 	return nil

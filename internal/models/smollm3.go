@@ -13,13 +13,14 @@ func smollm3(c *config) (nn.Decoder, names) {
 	return c.decoder(func(i int) nn.Attention {
 		rotates := (i+1)%interval != 0
 		if ok && i < len(listed) {
-			rotates = listed[i] != 0.0
+			rotates = listed[i] != 0.0 && listed[i] != false
 		}
 		a := c.attention(nil)
+		from := 0 // windows are for layers without rotation, unless layer_types says otherwise
 		if rotates {
-			a.Rope = rope
+			a.Rope, from = rope, i+1
 		}
-		a.Window = c.optionalWindow(i, 0)
+		a.Window = c.optionalWindow(i, from)
 		return a
 	}), standard
 }

@@ -210,11 +210,11 @@ func (l *ggufLoader) readMerges() (*merges, error) {
 // ends reads the special ids.
 func (l *ggufLoader) ends(addBOS bool) error {
 	t := l.t
-	var eos int32
+	var eos, eom int32
 	for _, field := range []struct {
 		key  string
 		into *int32
-	}{{keyBOS, &t.bos}, {keyEOS, &eos}, {keyEOT, &t.eot}} {
+	}{{keyBOS, &t.bos}, {keyEOS, &eos}, {keyEOT, &t.eot}, {keyEOM, &eom}} {
 		*field.into = -1
 		id, ok := l.meta.Int(field.key)
 		if !ok {
@@ -227,9 +227,7 @@ func (l *ggufLoader) ends(addBOS bool) error {
 	}
 	t.addEOS(eos)
 	t.findEOT()
-	if id, ok := l.meta.Int(keyEOM); ok && id >= 0 && id < int64(t.Size()) {
-		t.addEOS(int32(id))
-	}
+	t.addEOS(eom)
 	add, ok := l.meta.Bool(keyAddBOS)
 	if (add || !ok && addBOS) && t.bos >= 0 {
 		t.prefix = []int32{t.bos}

@@ -106,8 +106,8 @@ func decodeRow(name string, size int, load func(Mem) Op) {
 // floatTile emits a tile of nx rows of activations and 4 rows of f32 weights.
 func floatTile(nx int) {
 	begin(fmt.Sprintf("floatTile%dAVX2", nx),
-		"func(x *float32, xStride int, w *float32, wStride int, k8 int, sums *float32, mode int, out *float32, outStride int)",
-		fmt.Sprintf("computes %d × 4 outputs over k8×8 values, at least 8. Strides are in bytes. Mode is as in tile.mode.", nx))
+		"func(x *float32, xStride int, w *float32, wStride int, k8 int, next *float32, sums *float32, mode int, out *float32, outStride int)",
+		fmt.Sprintf("computes %d × 4 outputs over k8×8 values, at least 8, and fetches as much from next on.\nStrides are in bytes. Mode is as in tile.mode.", nx))
 	w := param("w")
 	wStride := param("wStride")
 	w3 := GP64()
@@ -118,7 +118,7 @@ func floatTile(nx int) {
 	n := param("k8")
 	rows := []Mem{{Base: w}, {Base: w, Index: wStride, Scale: 1}, {Base: w, Index: wStride, Scale: 2}, {Base: w3}}
 	cols := []Mem{{Base: x}, {Base: x, Index: xStride, Scale: 1}, {Base: x, Index: xStride, Scale: 2}}
-	sums, mode := param("sums"), param("mode")
+	sums, mode, next := param("sums"), param("mode"), param("next")
 	acc := make([][4]VecVirtual, nx)
 	for r := range acc {
 		for i := range acc[r] {
@@ -134,6 +134,7 @@ func floatTile(nx int) {
 		}
 	}
 	loop("loop", n, func() {
+		PREFETCHT0(mem(next, 0))
 		xs := make([]VecVirtual, nx)
 		for r := range xs {
 			xs[r] = YMM()
@@ -146,7 +147,7 @@ func floatTile(nx int) {
 				VFMADD231PS(wv, xs[r], acc[r][i])
 			}
 		}
-		for _, p := range []Register{w, w3, x} {
+		for _, p := range []Register{w, w3, x, next} {
 			ADDQ(U8(32), p)
 		}
 	})

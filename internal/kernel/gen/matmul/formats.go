@@ -35,11 +35,23 @@ var formats = []*format{
 	{name: "Q4_0", group: 8 * 18, run: 32, tails: true, zero: 8,
 		words: nibbleWords(18, 2), masks: masksNibble, scales: halfScales(18)},
 	{name: "Q4_1", group: 8 * 20, run: 32, tails: true, offset: 1,
-		words: nibbleWords(20, 4), masks: masksNibble, scales: scalesQ4_1},
+		words: nibbleWords(20, 4), masks: masksNibble, scales: halfPairs(20)},
+	{name: "Q5_0", group: 8 * 22, run: 32, tails: true, zero: 16,
+		words: wordsOf(halfQ5(22, 2, 6)), masks: masksQ5, scales: halfScales(22)},
+	{name: "Q5_1", group: 8 * 24, run: 32, tails: true, offset: 1,
+		words: wordsOf(halfQ5(24, 4, 8)), masks: masksQ5, scales: halfPairs(24)},
 	{name: "Q8_0", group: 8 * 34, run: 32, tails: true,
 		words: wordsQ8_0, masks: noMasks, scales: halfScales(34)},
+	{name: "IQ4NL", group: 8 * 18, run: 32, tails: true,
+		words: wordsOf(halfIQ4NL), masks: masksIQ4NL, scales: halfScales(18)},
+	{name: "Q2K", group: 84, run: 16, offset: -1,
+		words: wordsQ2K, masks: masksQ2K, scales: scalesQ2K},
+	{name: "Q3K", group: 110, run: 16, zero: 4,
+		words: wordsQ3K, masks: masksQ3K, scales: scalesQ3K},
 	{name: "Q4K", group: 144, run: 32, offset: -1, twist: true,
 		words: wordsQ4K, masks: masksQ4K, scales: scalesQ4K},
+	{name: "Q5K", group: 176, run: 32, offset: -1,
+		words: wordsQ5K, masks: masksQ5K, scales: scalesQ4K},
 	{name: "Q6K", group: 210, run: 16, zero: 32,
 		words: wordsQ6K, masks: masksQ6K, scales: scalesQ6K},
 }
@@ -67,18 +79,6 @@ func pair(base Register, lo, hi int) VecVirtual {
 func noMasks(bool) []VecVirtual { return nil }
 
 func masksNibble(bool) []VecVirtual { return []VecVirtual{loadConstant("nibble", 0x000f000f)} }
-
-func masksQ4K(direct bool) []VecVirtual {
-	m := masksNibble(direct)
-	if direct {
-		m = append(m, loadConstant("nibble16", 0x00f000f0))
-	}
-	return m
-}
-
-func masksQ6K(bool) []VecVirtual {
-	return []VecVirtual{loadConstant("bytes0f", 0x0f0f0f0f), loadConstant("bytes30", 0x30303030), loadConstant("bytes00ff", 0x00ff00ff)}
-}
 
 // shifted returns y shifted right by n bits in words, or y itself if n is 0.
 func shifted(y VecVirtual, n int) VecVirtual {
@@ -153,62 +153,6 @@ func wordsQ8_0(w Register, _ []VecVirtual, direct bool, yield yield) {
 	}
 }
 
-func wordsQ4K(w Register, masks []VecVirtual, direct bool, yield yield) {
-	const at = 16
-	chunks := [2][2]VecVirtual{pairs(w, at, at+64), pairs(w, at+32, at+96)}
-	for i := range 2 {
-		for odd := range 2 {
-			for c := range chunks {
-				y := shifted(chunks[c][i], 8*odd)
-				yield(i, odd, 2*c, masked(y, masks[0]))
-				if direct {
-					yield(i, odd, 2*c+1, masked(y, masks[1]))
-				} else {
-					yield(i, odd, 2*c+1, masked(shifted(y, 4), masks[0]))
-				}
-			}
-		}
-	}
-}
-
-func wordsQ6K(w Register, masks []VecVirtual, direct bool, yield yield) {
-	low := [2][2]VecVirtual{pairs(w, 0, 64), pairs(w, 32, 96)}
-	high := pairs(w, 128, 160)
-	for i := range 2 {
-		var bytes [4]VecVirtual
-		for b := range bytes {
-			bytes[b] = byteQ6K(low[b%2][i], high[i], b, masks)
-			if direct {
-				yield(i, 0, b, masked(bytes[b], masks[2]))
-				yield(i, 1, b, shifted(bytes[b], 8))
-			}
-		}
-		for k := 0; k < 8 && !direct; k++ {
-			if b := k % 4; k < 4 {
-				yield(i, 0, b, masked(bytes[b], masks[2]))
-			} else {
-				yield(i, 1, b, shifted(bytes[b], 8))
-			}
-		}
-	}
-}
-
-// byteQ6K returns bytes of block b: 4 low and 2 high bits.
-func byteQ6K(low, high VecVirtual, b int, masks []VecVirtual) VecVirtual {
-	y := masked(shifted(low, b/2*4), masks[0])
-	h := YMM()
-	switch b {
-	case 0, 1:
-		VPSLLW(U8(4-2*b), high, h)
-	case 2:
-		h = high
-	case 3:
-		h = shifted(high, 2)
-	}
-	VPOR(masked(h, masks[1]), y, y)
-	return y
-}
-
 // halfScales reads the f16 scale at the start of each of 8 blocks.
 func halfScales(size int) func(Register, Mem) (scale, minimum []VecVirtual) {
 	return func(w Register, _ Mem) ([]VecVirtual, []VecVirtual) {
@@ -231,73 +175,20 @@ func halfScales(size int) func(Register, Mem) (scale, minimum []VecVirtual) {
 	}
 }
 
-// scalesQ4_1 reads the f16 pairs at the start of 8 blocks. Each blend reads so far before its block
-// that the pair falls into its lane.
-func scalesQ4_1(w Register, _ Mem) (scale, minimum []VecVirtual) {
-	y, d, m := YMM(), YMM(), YMM()
-	VMOVDQU(mem(w, 0), y)
-	for b := 1; b < 8; b++ {
-		VPBLENDD(U8(1<<b), mem(w, 16*b), y, y)
+// halfPairs reads the f16 scale and minimum at the start of each of 8 blocks. Each blend reads so far
+// before its block that the pair falls into its lane.
+func halfPairs(size int) func(Register, Mem) (scale, minimum []VecVirtual) {
+	return func(w Register, _ Mem) ([]VecVirtual, []VecVirtual) {
+		y, d, m := YMM(), YMM(), YMM()
+		VMOVDQU(mem(w, 0), y)
+		for b := 1; b < 8; b++ {
+			VPBLENDD(U8(1<<b), mem(w, (size-4)*b), y, y)
+		}
+		VPSHUFB(splitWords(), y, y)
+		VPERMQ(U8(0xd8), y, y) // eight scales, eight minima
+		VCVTPH2PS(y.AsX(), d)
+		VEXTRACTI128(U8(1), y, y.AsX())
+		VCVTPH2PS(y.AsX(), m)
+		return []VecVirtual{d}, []VecVirtual{m}
 	}
-	VPSHUFB(splitWords(), y, y)
-	VPERMQ(U8(0xd8), y, y) // eight scales, eight minima
-	VCVTPH2PS(y.AsX(), d)
-	VEXTRACTI128(U8(1), y, y.AsX())
-	VCVTPH2PS(y.AsX(), m)
-	return []VecVirtual{d}, []VecVirtual{m}
-}
-
-// scalesQ4K unpacks the 6-bit scales and minima in general registers, which are idle here.
-func scalesQ4K(w Register, stack Mem) (scale, minimum []VecVirtual) {
-	s, m, top, t := GP32(), GP32(), GP32(), GP32()
-	MOVL(mem(w, 4), s)
-	MOVL(mem(w, 8), m)
-	MOVL(mem(w, 12), top)
-	highBits := func(from GPVirtual) GPVirtual { // the two high bits of 4 bytes, as bits 4 and 5
-		h := GP32()
-		MOVL(from, h)
-		SHRL(U8(2), h)
-		ANDL(U32(0x30303030), h)
-		return h
-	}
-	sHigh, mHigh := highBits(s), highBits(m)
-	MOVL(top, t)
-	ANDL(U32(0x0f0f0f0f), t)
-	ORL(t, sHigh)
-	SHRL(U8(4), top)
-	ANDL(U32(0x0f0f0f0f), top)
-	ORL(top, mHigh)
-	ANDL(U32(0x3f3f3f3f), s)
-	ANDL(U32(0x3f3f3f3f), m)
-	halves := XMM()
-	VCVTPH2PS(mem(w, 0), halves) // d, dmin, two that are no numbers
-	VMOVUPS(halves, stack.Offset(16))
-	widen := func(low, high GPVirtual, k int) VecVirtual {
-		SHLQ(U8(32), high.As64())
-		ORQ(low.As64(), high.As64())
-		MOVQ(high.As64(), stack.Offset(8*k))
-		y, d := YMM(), YMM()
-		VPMOVZXBD(stack.Offset(8*k), y)
-		VCVTDQ2PS(y, y)
-		VBROADCASTSS(stack.Offset(16+4*k), d)
-		VMULPS(d, y, y)
-		return y
-	}
-	scale = []VecVirtual{widen(s, sHigh, 0)}
-	return scale, []VecVirtual{widen(m, mHigh, 1)}
-}
-
-func scalesQ6K(w Register, stack Mem) (scale, minimum []VecVirtual) {
-	halves, d := XMM(), YMM()
-	VCVTPH2PS(mem(w, 202), halves) // three that are no numbers, d
-	VMOVUPS(halves, stack)
-	VBROADCASTSS(stack.Offset(12), d)
-	for half := range 2 {
-		y := YMM()
-		VPMOVSXBD(mem(w, 192+8*half), y)
-		VCVTDQ2PS(y, y)
-		VMULPS(d, y, y)
-		scale = append(scale, y)
-	}
-	return scale, nil
 }

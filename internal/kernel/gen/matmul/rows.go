@@ -109,12 +109,7 @@ func (f *format) addRuns32(r rowState) {
 	if f.twist {
 		VPSRAVD(constant("twist", 0, 4), v, v)
 	}
-	if f.zero != 0 {
-		z := YMM()
-		VMOVDQU(mem(r.acts, actSum32), z)
-		VPSLLD(U8(log2(f.zero)), z, z)
-		VPSUBD(z, v, v)
-	}
+	f.subtractZero(v, mem(r.acts, actSum32))
 	VCVTDQ2PS(v, v)
 	scale, minimum := f.scales(r.w, r.stack)
 	if r.mask != nil {
@@ -132,6 +127,17 @@ func (f *format) addRuns32(r rowState) {
 	}
 }
 
+// subtractZero takes the format's zero point from the integer sums v; actSums are Σq of the runs.
+func (f *format) subtractZero(v VecVirtual, actSums Mem) {
+	if f.zero == 0 {
+		return
+	}
+	z := YMM()
+	VMOVDQU(actSums, z)
+	VPSLLD(U8(log2(f.zero)), z, z)
+	VPSUBD(z, v, v)
+}
+
 func (f *format) addRuns16(r rowState) {
 	var t [2][4]sum
 	var h [4]VecVirtual
@@ -145,15 +151,19 @@ func (f *format) addRuns16(r rowState) {
 	runs := [2]VecVirtual{YMM(), YMM()}
 	VPERM2I128(U8(0x20), b, a, runs[0])
 	VPERM2I128(U8(0x31), b, a, runs[1])
-	scale, _ := f.scales(r.w, r.stack)
+	scale, minimum := f.scales(r.w, r.stack)
 	for half, v := range runs {
-		z := YMM()
-		VMOVDQU(mem(r.acts, actSum16+32*half), z)
-		VPSLLD(U8(log2(f.zero)), z, z)
-		VPSUBD(z, v, v)
+		f.subtractZero(v, mem(r.acts, actSum16+32*half))
 		VCVTDQ2PS(v, v)
-		VMULPS(spread(half, mem(r.acts, actScale)), scale[half], scale[half])
+		actScales := spread(half, mem(r.acts, actScale))
+		VMULPS(actScales, scale[half], scale[half])
 		VFMADD231PS(scale[half], v, r.s)
+		if f.offset != 0 {
+			o := YMM()
+			VCVTDQ2PS(mem(r.acts, actSum16+32*half), o)
+			VMULPS(actScales, o, o)
+			VFNMADD231PS(o, minimum[half], r.s)
+		}
 	}
 }
 
@@ -185,6 +195,9 @@ func (f *format) unpack() {
 	n := param("n")
 	masks, stack := f.masks(false), AllocLocal(32)
 	loop("group", n, func() {
+		for i := 0; i < f.group; i += 64 {
+			PREFETCHT1(mem(src, prefetchAhead+i))
+		}
 		var y [4]VecVirtual
 		f.words(src, masks, false, func(i, odd, block int, v VecVirtual) {
 			if f.zero != 0 {

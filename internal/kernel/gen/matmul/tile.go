@@ -32,8 +32,8 @@ type tile struct {
 }
 
 func intTile(kind tileKind, nx int) {
-	begin(kind.name(nx), "func(x *byte, xStride int, w *byte, wStride int, n int, sums *float32, mode int, out *float32, outStride int)",
-		fmt.Sprintf("computes %d × 4 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.", nx))
+	begin(kind.name(nx), "func(x *byte, xStride int, w *byte, wStride int, n int, next *byte, sums *float32, mode int, out *float32, outStride int)",
+		fmt.Sprintf("computes %d × 4 outputs over n ≥ 1 groups, and fetches as much from next on.\nStrides are in bytes. Mode is as in tile.mode.", nx))
 	t := tile{tileKind: kind, nx: nx}
 	x, w, w3 := param("x"), param("w"), GP64()
 	xStride, wStride := param("xStride"), param("wStride")
@@ -54,7 +54,12 @@ func intTile(kind tileKind, nx int) {
 	for i := range 4 * nx {
 		VMOVUPS(zero, t.sums.Offset(32*i))
 	}
+	next := param("next")
 	loop("group", n, func() {
+		for at := 0; at < actSize; at += 64 {
+			PREFETCHT0(mem(next, at))
+		}
+		ADDQ(U32(actSize), next)
 		t.group()
 		ADDQ(U32(actSize), x)
 		ADDQ(U32(panelSize), w)
