@@ -51,13 +51,16 @@ type Acts struct {
 	Stride     int       // values from row to row: PaddedCols(Cols)
 	F32        []float32 // Rows × Stride, zero from Cols on
 	groups     []actGroup
-	words      []int16 // a single row's 16-bit form, again, in the order of wordPlaces
+	words      []int16 // of up to wordRows rows: the 16-bit form again, in the order of wordPlaces
 }
 
 // PaddedCols returns the row stride of activations: cols rounded up to a multiple of 256.
 func PaddedCols(cols int) int { return (cols + groupValues - 1) / groupValues * groupValues }
 
-const actAlign = 64
+const (
+	actAlign = 64
+	wordRows = 2 // how many rows at most meet weights as they are stored
+)
 
 // ActsBytes returns the bytes that MakeActs needs.
 func ActsBytes(rows, cols int, integer bool) int {
@@ -66,7 +69,7 @@ func ActsBytes(rows, cols int, integer bool) int {
 	if integer {
 		n += groups * int(unsafe.Sizeof(actGroup{}))
 	}
-	if integer && rows == 1 {
+	if integer && rows <= wordRows {
 		n += groups * groupValues * 2
 	}
 	return n + actAlign
@@ -86,9 +89,9 @@ func MakeActs(buf []byte, rows, cols int, integer bool) Acts {
 	}
 	next = unsafe.Add(next, rows*a.Stride*4)
 	a.groups = unsafe.Slice((*actGroup)(next), rows*a.Stride/groupValues)
-	if rows == 1 {
+	if rows <= wordRows {
 		next = unsafe.Add(next, len(a.groups)*int(unsafe.Sizeof(actGroup{})))
-		a.words = unsafe.Slice((*int16)(next), a.Stride)
+		a.words = unsafe.Slice((*int16)(next), rows*a.Stride)
 	}
 	return a
 }
@@ -117,7 +120,7 @@ func (a *Acts) SetRow(r int, x []float32) {
 	copy(row, x[:a.Cols])
 	clear(row[a.Cols:])
 	if a.groups != nil {
-		active.matmul.quantize(a.row(r), a.words, row)
+		active.matmul.quantize(a.row(r), a.wordRow(r), row)
 	}
 }
 
@@ -135,6 +138,14 @@ func (a *Acts) SetRows(p *Pool, x []float32, stride int) {
 func (a *Acts) row(r int) []actGroup {
 	n := a.Stride / groupValues
 	return a.groups[r*n : (r+1)*n]
+}
+
+// wordRow returns row r's words, or nil.
+func (a *Acts) wordRow(r int) []int16 {
+	if a.words == nil {
+		return nil
+	}
+	return a.words[r*a.Stride : (r+1)*a.Stride]
 }
 
 // quantizeGo rounds the padded row x to groups, and to words if there are any.

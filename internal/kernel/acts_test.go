@@ -193,6 +193,9 @@ func TestActsForms(t *testing.T) {
 	}
 	b := MakeActs(make([]byte, ActsBytes(3, 2, true)), 3, 2, true)
 	b.SetRows(p, x, 2)
+	if b.words != nil {
+		t.Error("three rows have words")
+	}
 	c := b.Limit(1)
 	if !c.Integer() || c.Rows != 1 || len(c.F32) != 256 || c.groups[0].sum32[0] != b.groups[0].sum32[0] {
 		t.Errorf("first row: %+v", c)

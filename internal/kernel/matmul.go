@@ -143,8 +143,9 @@ var products = sync.Pool{New: func() any {
 // to hide the hand-out, short enough to share evenly and to stay far below 100 µs.
 const chunkBytes = 96 << 10
 
-// plan chooses the loops: directly over the packed weights for one row of activations, else over
-// panels of unpacked weights that all rows share. Both give the same bits.
+// plan chooses the loops: directly over the packed weights for one row of activations, or two where
+// unpacking is cheap, else over panels of unpacked weights that all rows share. Both give the same
+// bits.
 func (j *product) plan(exact bool) {
 	if Integer(j.w.Type, exact) {
 		j.planInt()
@@ -155,11 +156,12 @@ func (j *product) plan(exact bool) {
 
 func (j *product) planInt() {
 	m, t := &active.matmul, j.w.Type
-	if rows := m.intRows[t]; rows != nil && j.a.Rows == 1 && j.a.words != nil {
+	f := intFormats[t]
+	if rows := m.intRows[t]; rows != nil && j.a.words != nil && (j.a.Rows == 1 || f.cheap) {
 		j.part, j.chunk = rows, j.directChunk()
 		return
 	}
-	j.part, j.format, j.unpack = overPanels, intFormats[t], m.unpack[t]
+	j.part, j.format, j.unpack = overPanels, f, m.unpack[t]
 	j.planPanels(intGroup)
 }
 

@@ -154,27 +154,39 @@ func floatTileAVX2(t *floatTile) {
 
 type intRowsFunc func(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
 
-// intRowsAVX2 takes any number of rows. A row whose last group is not whole lets f read a little of
-// the next one; for the last rows in memory, that part is copied.
+// intRowsAVX2 multiplies rows lo to hi as they are stored; for a second row of activations they are
+// still in the second-level cache.
 func intRowsAVX2(f intRowsFunc) func(*product, workspace, int, int) {
 	return func(j *product, s workspace, lo, hi int) {
-		size, whole := j.rowBytes, j.w.Cols/groupValues
-		words, acts := bytePtr(&j.a.words[0]), bytePtr(&j.a.groups[0])
-		if j.w.Cols%groupValues == 0 {
-			f(&j.w.Data[lo*size], size, hi-lo, whole, nil, nil, words, acts, &j.out[lo])
-			return
+		for r := range j.a.Rows {
+			if j.w.Cols%groupValues == 0 {
+				j.callRows(f, r, lo, hi-lo, nil, nil)
+			} else {
+				j.tailRows(f, s, r, lo, hi)
+			}
 		}
-		mask, group := tailMask(j.w.Cols), j.w.Type.RowBytes(groupValues)
-		safe := (len(j.w.Data)-(whole+1)*group+size)/size - lo // rows from lo that nothing needs to be copied of
-		if safe = min(safe, hi-lo); safe > 0 {
-			f(&j.w.Data[lo*size], size, safe, whole, &mask[0], nil, words, acts, &j.out[lo])
-			lo += safe
-		}
-		for ; lo < hi; lo++ {
-			row, tail := j.row(lo), s.tail()[:group]
-			padTail(tail, row[whole*group:])
-			f(&row[0], size, 1, whole, &mask[0], &tail[0], words, acts, &j.out[lo])
-		}
+	}
+}
+
+// callRows multiplies n rows of weights from i on with row r of activations.
+func (j *product) callRows(f intRowsFunc, r, i, n int, mask *uint32, tail *byte) {
+	f(&j.row(i)[0], j.rowBytes, n, j.w.Cols/groupValues, mask, tail,
+		bytePtr(&j.a.wordRow(r)[0]), bytePtr(&j.a.row(r)[0]), &j.out[r*j.outStride+i])
+}
+
+// tailRows takes rows whose last group is not whole. It lets f read a little of the next row; for the
+// last rows in memory, that part is copied.
+func (j *product) tailRows(f intRowsFunc, s workspace, r, lo, hi int) {
+	mask, whole, group := tailMask(j.w.Cols), j.w.Cols/groupValues, intFormats[j.w.Type].bytes
+	safe := (len(j.w.Data)-(whole+1)*group+j.rowBytes)/j.rowBytes - lo
+	if safe = min(safe, hi-lo); safe > 0 {
+		j.callRows(f, r, lo, safe, &mask[0], nil)
+		lo += safe
+	}
+	for ; lo < hi; lo++ {
+		tail := s.tail()[:group]
+		padTail(tail, j.row(lo)[whole*group:])
+		j.callRows(f, r, lo, 1, &mask[0], &tail[0])
 	}
 }
 

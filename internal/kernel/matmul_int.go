@@ -13,6 +13,7 @@ type intFormat struct {
 	run    int  // values that share a scale: 16 or 32
 	bytes  int  // of 256 values
 	offset bool // runs have a minimum
+	cheap  bool // two rows of activations do better unpacking each for itself
 	// group unpacks up to 256 values in natural order; runs that src lacks stay zero.
 	group func(g *rawGroup, src []byte)
 }

@@ -8,15 +8,15 @@ import (
 
 // intFormats are the block formats of the integer path. Their layouts are those of ggml-quants.c.
 var intFormats = map[quant.Type]*intFormat{
-	quant.Q4_0:  {run: 32, bytes: 8 * 18, group: blocks(18, unpackQ4_0)},
-	quant.Q4_1:  {run: 32, bytes: 8 * 20, offset: true, group: blocks(20, unpackQ4_1)},
+	quant.Q4_0:  {run: 32, cheap: true, bytes: 8 * 18, group: blocks(18, unpackQ4_0)},
+	quant.Q4_1:  {run: 32, cheap: true, bytes: 8 * 20, offset: true, group: blocks(20, unpackQ4_1)},
 	quant.Q5_0:  {run: 32, bytes: 8 * 22, group: blocks(22, unpackQ5_0)},
 	quant.Q5_1:  {run: 32, bytes: 8 * 24, offset: true, group: blocks(24, unpackQ5_1)},
-	quant.Q8_0:  {run: 32, bytes: 8 * 34, group: blocks(34, unpackQ8_0)},
-	quant.IQ4NL: {run: 32, bytes: 8 * 18, group: blocks(18, unpackIQ4NL)},
+	quant.Q8_0:  {run: 32, cheap: true, bytes: 8 * 34, group: blocks(34, unpackQ8_0)},
+	quant.IQ4NL: {run: 32, cheap: true, bytes: 8 * 18, group: blocks(18, unpackIQ4NL)},
 	quant.Q2_K:  {run: 16, bytes: 84, offset: true, group: unpackQ2K},
 	quant.Q3_K:  {run: 16, bytes: 110, group: unpackQ3K},
-	quant.Q4_K:  {run: 32, bytes: 144, offset: true, group: unpackQ4K},
+	quant.Q4_K:  {run: 32, cheap: true, bytes: 144, offset: true, group: unpackQ4K},
 	quant.Q5_K:  {run: 32, bytes: 176, offset: true, group: unpackQ5K},
 	quant.Q6_K:  {run: 16, bytes: 210, group: unpackQ6K},
 }

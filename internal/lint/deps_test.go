@@ -18,7 +18,6 @@ import (
 var chosen = []string{
 	"github.com/alecthomas/kong",
 	"github.com/goccy/go-yaml",
-	"github.com/ardanlabs/jinja",
 	"github.com/dlclark/regexp2/v2",
 	"golang.org/x/sys",
 	"golang.org/x/text",
