@@ -77,7 +77,8 @@ func MatMul(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStrid
 	j := products.Get().(*product)
 	j.w, j.a, j.out, j.outStride, j.rowBytes = w, a, out, outStride, w.rowBytes()
 	j.scratch, j.perWorker = scratch, workerScratch(w.Cols)
-	for len(j.tiles) < p.Threads() {
+	j.threads = p.Threads()
+	for len(j.tiles) < j.threads {
 		j.tiles = append(j.tiles, new(tiles))
 	}
 	j.plan(exact)
@@ -88,6 +89,8 @@ func MatMul(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStrid
 
 func checkProduct(p *Pool, scratch []byte, w *Weights, a *Acts, out []float32, outStride int, exact bool) {
 	switch {
+	case exact && !quant.CanDecode(w.Type) || !exact && !Supported(w.Type):
+		panic(fmt.Sprintf("kernel: no product with %v (exact: %t)", w.Type, exact))
 	case w.Cols != a.Cols:
 		panic(fmt.Sprintf("kernel: weights of %d columns meet activations of %d", w.Cols, a.Cols))
 	case w.Cols%w.Type.BlockValues() != 0 || len(w.Data) < w.Rows*w.rowBytes():
@@ -96,8 +99,6 @@ func checkProduct(p *Pool, scratch []byte, w *Weights, a *Acts, out []float32, o
 		panic(fmt.Sprintf("kernel: %d outputs for %d × %d", len(out), a.Rows, w.Rows))
 	case len(scratch) < p.Threads()*workerScratch(w.Cols)+actAlign:
 		panic(fmt.Sprintf("kernel: %d bytes of scratch for %d columns", len(scratch), w.Cols))
-	case exact && !quant.CanDecode(w.Type) || !exact && !Supported(w.Type):
-		panic(fmt.Sprintf("kernel: no product with %v (exact: %t)", w.Type, exact))
 	case Integer(w.Type, exact) && !a.Integer():
 		panic(fmt.Sprintf("kernel: %v meets activations without their 16-bit form", w.Type))
 	}
@@ -112,6 +113,7 @@ type product struct {
 	outStride int
 	scratch   []byte
 	perWorker int
+	threads   int
 
 	chunk int // rows of weights a task
 	panel int // and of those that are unpacked at a time
@@ -187,7 +189,12 @@ func (j *product) planPanels(group int) {
 	}
 }
 
-func (j *product) directChunk() int { return max(chunkBytes/j.rowBytes, 8) &^ 7 }
+// directChunk returns the rows of a task that streams weights: about chunkBytes, but four tasks or more
+// for each thread, and a multiple of 8.
+func (j *product) directChunk() int {
+	share := (j.w.Rows/(4*j.threads) + 7) &^ 7
+	return max(min(chunkBytes/j.rowBytes&^7, share), 8)
+}
 
 func (j *product) task(worker, task int) {
 	lo := task * j.chunk
