@@ -97,7 +97,7 @@ func (c *Checkpoint) Close() error {
 	for _, b := range c.buffers {
 		err = errors.Join(err, b.Free())
 	}
-	c.buffers, c.tok = nil, nil
+	c.buffers, c.tok, c.tokErr = nil, nil, fmt.Errorf("the checkpoint is %w", ErrClosed)
 	return err
 }
 
@@ -157,7 +157,9 @@ func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
 	if o.Context <= 0 {
 		o.Context = c.model.Layout.Context
 	}
-	o.Sequences = max(o.Sequences, 1)
+	// Far beyond any machine; products of sizes stay within 64 bits.
+	o.Context, o.Sequences = min(o.Context, 1<<28), min(max(o.Sequences, 1), 1<<12)
+	o.HeadRows, o.Chunk = min(o.HeadRows, 1<<16), min(o.Chunk, 1<<16)
 	o.HeadRows = max(o.HeadRows, o.Sequences)
 	if o.Chunk <= 0 {
 		o.Chunk = 512
@@ -225,6 +227,3 @@ func (c *Checkpoint) checkTypes(exact bool) error {
 	return &checkpoint.FormatError{Path: c.cat.Path, Where: "tensor " + m.Name,
 		What: fmt.Sprintf("computing on %s is not supported yet", m.Type), Hint: "--exact decodes it to f32"}
 }
-
-// TooSmallError says that the memory does not do, and how much would.
-type TooSmallError = plan.TooSmallError

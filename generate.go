@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spillway/spillway/internal/engine"
@@ -26,7 +27,8 @@ type Request struct {
 
 	// Conversation keeps the cache for the next request with the same beginning; nil for none.
 	Conversation *Conversation
-	// Logits receives the logits that each token is chosen from; it runs between steps.
+	// Logits receives the logits that each token is chosen from. It runs between the steps of all
+	// requests: it must be quick, must not call the model, and the slice is valid during the call only.
 	Logits func(position int, logits []float32)
 }
 
@@ -35,7 +37,7 @@ type Answer struct {
 	Text         string
 	PromptIDs    []int32
 	IDs          []int32
-	FinishReason string // stop, length or cancelled
+	FinishReason string // stop, length, cancelled or error
 	CachedTokens int    // of the prompt, found in the conversation's cache
 	Prefill      time.Duration
 	Decode       time.Duration // from the first token to the last
@@ -47,6 +49,7 @@ const (
 	FinishStop      = engine.Stop
 	FinishLength    = engine.Length
 	FinishCancelled = engine.Cancelled
+	FinishError     = engine.Failed
 )
 
 // DefaultMaxTokens bounds an answer where neither the request nor the model does.
@@ -56,6 +59,7 @@ const DefaultMaxTokens = 512
 // answer is not computed again. One request uses it at a time.
 type Conversation struct {
 	m      *Model
+	mu     sync.Mutex // held while a request uses the conversation
 	seq    *kv.Sequence
 	ids    []int32 // of the positions in the cache
 	length int     // of the rotation, see nn.Model.RopeLength
@@ -68,6 +72,10 @@ func (m *Model) NewConversation() *Conversation {
 
 // Close gives back the cache.
 func (c *Conversation) Close() error {
+	if !c.mu.TryLock() {
+		return errBusy
+	}
+	defer c.mu.Unlock()
 	c.ids = nil
 	return c.seq.Release()
 }
@@ -120,8 +128,13 @@ func (c *Checkpoint) encode(text string, raw bool) ([]int32, error) {
 	return ids, err
 }
 
-// MaxTokens is the bound on the answer to a request with a prompt of n tokens in a context.
-func (c *Checkpoint) MaxTokens(r Request, n, context int) int {
+// errBusy: a conversation has one request at a time.
+var errBusy = errors.New("the conversation is in use by another request")
+
+// MaxTokens is the bound on the answer to a request with a prompt of n tokens: its own, else what the
+// model's maker suggests, else DefaultMaxTokens, as far as the trained limit allows. It depends neither
+// on the budget nor on the context that was planned for, which decide only what is refused.
+func (c *Checkpoint) MaxTokens(r Request, n int) int {
 	if r.MaxTokens > 0 {
 		return r.MaxTokens
 	}
@@ -129,17 +142,48 @@ func (c *Checkpoint) MaxTokens(r Request, n, context int) int {
 	if most <= 0 {
 		most = DefaultMaxTokens
 	}
-	return max(min(most, context-n), 1)
+	return max(min(most, c.model.Layout.Context-n), 1)
 }
 
 // Generate answers a request. emit receives the text as it comes, whole characters only; nil for
-// none. When ctx ends the answer so far is returned with FinishCancelled and no error.
+// none. When ctx ends the answer so far is returned with FinishCancelled and no error. When the answer
+// fails midway, what came of it is returned with FinishError beside the error.
 func (m *Model) Generate(ctx context.Context, r Request, emit func(text string)) (*Answer, error) {
+	leave, err := m.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if err := m.check(r); err != nil {
+		return nil, err
+	}
+	if c := r.Conversation; c != nil {
+		if !c.mu.TryLock() {
+			return nil, errBusy
+		}
+		defer c.mu.Unlock()
+	}
 	ids, err := m.Tokens(r)
 	if err != nil {
 		return nil, err
 	}
-	a := &Answer{PromptIDs: ids}
+	return m.answer(ctx, r, &Answer{PromptIDs: ids}, emit)
+}
+
+// check refuses what no answer can come of.
+func (m *Model) check(r Request) error {
+	switch {
+	case m.Embedding():
+		return errors.New("the model gives vectors, not text: use Embed")
+	case m.tok == nil && len(r.Stop) > 0:
+		return fmt.Errorf("stop texts need a tokenizer: %w", m.tokErr)
+	case r.Conversation != nil && r.Conversation.m != m:
+		return errors.New("the conversation belongs to another model")
+	}
+	return nil
+}
+
+func (m *Model) answer(ctx context.Context, r Request, a *Answer, emit func(text string)) (*Answer, error) {
 	req, err := m.request(r, a)
 	if err != nil {
 		return nil, err
@@ -155,13 +199,16 @@ func (m *Model) Generate(ctx context.Context, r Request, emit func(text string))
 		r.Conversation.keep(a)
 	}
 	a.Text = w.text.String()
+	if err == nil && a.FinishReason == FinishCancelled && ctx.Err() == nil {
+		err = errModelClosed
+	}
 	return a, err
 }
 
 // request turns r into one of the engine.
 func (m *Model) request(r Request, a *Answer) (engine.Request, error) {
 	req := engine.Request{
-		IDs: a.PromptIDs, MaxTokens: m.MaxTokens(r, len(a.PromptIDs), m.options.Context),
+		IDs: a.PromptIDs, MaxTokens: m.MaxTokens(r, len(a.PromptIDs)),
 		Sampling: m.defaults.Sampling, End: m.defaults.End, Logits: r.Logits,
 	}
 	if r.Sampling != nil {
@@ -175,9 +222,6 @@ func (m *Model) request(r Request, a *Answer) (engine.Request, error) {
 		req.RopeLength = m.model.Layout.Context
 	}
 	if c := r.Conversation; c != nil {
-		if c.m != m {
-			return req, errors.New("the conversation belongs to another model")
-		}
 		n, err := c.reuse(req.IDs, m.model.RopeLength(req.RopeLength))
 		if err != nil {
 			return req, err
@@ -225,6 +269,8 @@ func (w *writer) finish(e engine.Event, stopped bool, a *Answer) error {
 		a.FinishReason = FinishStop
 		return w.err
 	case e.Reason == engine.Failed:
+		w.flush()
+		a.FinishReason = FinishError
 		return fmt.Errorf("the answer ended after %d tokens: %w", len(a.IDs), e.Err)
 	}
 	w.flush()

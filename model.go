@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/spillway/spillway/internal/budget"
@@ -29,8 +30,10 @@ type Model struct {
 	cache    *kv.Cache
 	engine   *engine.Engine
 	loaded   time.Duration
-	owned    bool // the checkpoint goes with the model
-	closed   bool // guarded by the runtime's lock
+	owned    bool  // the checkpoint goes with the model
+	added    int64 // bytes that the model added to the runtime pool
+	closed   bool  // guarded by the runtime's lock
+	users    sync.WaitGroup
 }
 
 // Open loads a model and starts it: Load and Start in one, and Close closes both. Errors are those of
@@ -79,7 +82,7 @@ func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) 
 	if err != nil {
 		return nil, c.rt.beside(err)
 	}
-	m := &Model{Checkpoint: c, plan: p, measured: measured, options: o, cache: kv.New(c.rt.ledger, c.shape(o))}
+	m := &Model{Checkpoint: c, plan: p, measured: measured, options: o}
 	if err := c.rt.begin(m); err != nil {
 		return nil, errors.Join(err, c.rt.end(m))
 	}
@@ -99,6 +102,9 @@ func (m *Model) start(ctx context.Context) error {
 	heads := min(m.options.HeadRows, rows)
 	scratch := m.model.ScratchBytes(nn.Scratch{Rows: rows, HeadRows: heads, Context: m.options.Context, Threads: m.rt.threads, Exact: m.options.Exact})
 	var err error
+	if m.cache, err = kv.New(m.rt.ledger, m.shape(m.options), m.plan.Pools[budget.KV]); err != nil {
+		return err
+	}
 	if m.arena, err = mem.New(m.rt.ledger, budget.Activation, scratch, "scratch of the forward pass"); err != nil {
 		return err
 	}
@@ -106,19 +112,21 @@ func (m *Model) start(ctx context.Context) error {
 		return err
 	}
 	m.engine = engine.New(engine.Config{
-		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context,
+		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences,
 		Env: &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context},
 	})
 	return nil
 }
 
-// Close ends all requests and gives back everything that the model holds; conversations give back
-// their own. A second Close returns ErrClosed.
+// Close ends all requests, waits for the calls that run them, and gives back everything that the model
+// holds. Conversations must be closed before. A call from inside a callback would wait for itself. A
+// second Close returns ErrClosed.
 func (m *Model) Close() error {
 	if !m.rt.closing(m) {
-		return fmt.Errorf("the model is %w", ErrClosed)
+		return errModelClosed
 	}
 	m.engine.Close()
+	m.users.Wait()
 	err := errors.Join(m.free(), m.rt.gone(m))
 	if m.owned {
 		err = errors.Join(err, m.Checkpoint.Close())
@@ -126,11 +134,24 @@ func (m *Model) Close() error {
 	return err
 }
 
+var errModelClosed = fmt.Errorf("the model is %w", ErrClosed)
+
+// enter keeps what the model holds until leave; it fails once the model is closed.
+func (m *Model) enter() (leave func(), err error) {
+	m.rt.mu.Lock()
+	defer m.rt.mu.Unlock()
+	if m.closed {
+		return nil, errModelClosed
+	}
+	m.users.Add(1)
+	return m.users.Done, nil
+}
+
 // submit is the engine's, with an error that a caller can tell.
 func (m *Model) submit(ctx context.Context, r engine.Request) (*engine.Stream, error) {
 	s, err := m.engine.Submit(ctx, r)
 	if errors.Is(err, engine.ErrClosed) {
-		err = fmt.Errorf("the model is %w", ErrClosed)
+		err = errModelClosed
 	}
 	return s, err
 }
@@ -142,6 +163,9 @@ func (m *Model) free() error {
 	}
 	if m.arena != nil {
 		err = errors.Join(err, m.arena.Free())
+	}
+	if m.cache != nil {
+		err = errors.Join(err, m.cache.Close())
 	}
 	return err
 }

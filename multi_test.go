@@ -140,7 +140,7 @@ func TestEmbeddedBesideItsFolder(t *testing.T) {
 	rt := newRuntime(t, 1<<30)
 	defer rt.Close()
 	a, b := shared{options: folder.options}.open(t, rt), folder.open(t, rt)
-	r := Request{Prompt: "What is the opposite of hot?", Sampling: &Sampling{}}
+	r := Request{Prompt: "What is the opposite of hot?", Sampling: &Sampling{}, MaxTokens: 40}
 	var texts [2]string
 	var errs [2]error
 	var wg sync.WaitGroup

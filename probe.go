@@ -10,7 +10,8 @@ import (
 	"github.com/spillway/spillway/internal/nn"
 )
 
-// Probe is one look at what a model computes.
+// Probe is one look at what a model computes. Its functions run between the steps of all requests: they
+// must not call the model, and what they receive is valid during the call only.
 type Probe struct {
 	IDs    []int32
 	Greedy int // tokens to add, greedily and whatever their meaning
@@ -26,6 +27,11 @@ type Probe struct {
 
 // Probe runs a prompt and returns the tokens that were added.
 func (m *Model) Probe(ctx context.Context, p Probe) ([]int32, error) {
+	leave, err := m.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	s, err := m.submit(ctx, engine.Request{
 		IDs: p.IDs, MaxTokens: p.Greedy, Rows: p.Rows, Tap: p.Tap, Logits: p.Logits,
 	})

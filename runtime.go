@@ -11,10 +11,14 @@ import (
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/machine"
 	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/storyteller"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
-// Options shape a Runtime.
+// Options shape a Runtime. A runtime owns the process: it sets GOMAXPROCS to the compute threads and a
+// few more, and while models are open the Go runtime's memory limit, so that the Go heap of the whole
+// program may grow by about 3.5 MiB beyond what it was when the first model started. Close restores
+// both.
 type Options struct {
 	// Memory is the hard cap for the whole process in bytes; 0 is what `--memory auto` means.
 	Memory int64
@@ -31,12 +35,14 @@ type Runtime struct {
 	pool    *kernel.Pool
 	fs      vfs.FS
 
-	mu       sync.Mutex
-	own      *budget.Lease // the runtime pool, while models are open
-	models   int
-	promised int64 // what the models' plans take, apart from the runtime pool
-	heap     int64 // bytes of the Go heap when the limit for it was set last
-	closed   bool
+	processors int   // GOMAXPROCS and
+	heapLimit  int64 // the memory limit before
+
+	mu     sync.Mutex
+	own    *budget.Lease // the runtime pool, while models are open
+	models int
+	heap   int64 // bytes of the Go heap when the limit for it was set last
+	closed bool
 }
 
 // New returns a runtime. Close it when its models are closed.
@@ -60,8 +66,9 @@ func New(o Options) (*Runtime, error) {
 	// A read that returns must not wait for a busy compute thread, so there are processors besides
 	// those of the compute threads; a few will do, since a reader needs one for microseconds only, and
 	// each costs memory and a share of a garbage collector. They are set before anything is measured.
-	runtime.GOMAXPROCS(o.Threads + spareProcessors)
+	processors := runtime.GOMAXPROCS(o.Threads + spareProcessors)
 	return &Runtime{
+		processors: processors, heapLimit: debug.SetMemoryLimit(-1),
 		limit: o.Memory, threads: o.Threads, fs: vfs.OS(), pool: kernel.NewPool(o.Threads),
 		// The limit holds from the first plan on: what is loaded before (the tokenizer) is counted in
 		// it, so that a budget that is too small is refused with the one that would do.
@@ -90,7 +97,8 @@ func (rt *Runtime) Close() error {
 	}
 	rt.closed = true
 	rt.pool.Close()
-	debug.SetMemoryLimit(math.MaxInt64)
+	debug.SetMemoryLimit(rt.heapLimit)
+	runtime.GOMAXPROCS(rt.processors)
 	return nil
 }
 
@@ -114,18 +122,26 @@ func (rt *Runtime) measure(embedded bool) (int64, error) {
 	}
 	debug.FreeOSMemory()
 	leased := rt.ledger.Snapshot().Pools[budget.Runtime].Used
-	if rt.own != nil { // what was measured then, and what came to the heap since
-		return leased + max(goBytes()-rt.heap, 0), nil
+	if rt.own != nil { // what was measured then, and what came since
+		grown := max(goBytes()-rt.heap, 0)
+		if embedded {
+			grown += storyteller.Size()
+		}
+		return leased + grown, nil
 	}
-	return rt.resident() + leased + heapGrowth + binaryGrowth + int64(runtime.NumCPU())*perProcessor +
+	return rt.resident(embedded) + leased + heapGrowth + binaryGrowth + int64(min(runtime.NumCPU(), rt.threads+spareProcessors+ioThreads))*perProcessor +
 		int64(rt.threads+ioThreads+4)*perThread, nil
 }
 
-// resident is the process without off-heap buffers.
-func (rt *Runtime) resident() int64 {
+// resident is the process without off-heap buffers. Of a binary that was not trimmed every page
+// counts: what was read ahead is charged to us, mapped or not, and the embedded model will be read.
+func (rt *Runtime) resident(embedded bool) int64 {
 	p, ok := machine.ReadProcess()
 	if !ok {
 		return goBytes() + machine.BinaryBytes()
+	}
+	if embedded {
+		p.File = max(p.File, machine.BinaryBytes())
 	}
 	return max(p.Anon-mem.Live(), 0) + p.File + p.PageTables
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/spillway/spillway/internal/budget"
-	"github.com/spillway/spillway/internal/plan"
 )
 
 // ErrClosed is what a closed runtime or model answers.
@@ -16,14 +15,16 @@ var ErrClosed = errors.New("closed")
 func (rt *Runtime) begin(m *Model) error {
 	rt.models++
 	m.Checkpoint.models++
-	rt.promised += promise(m.plan)
 	want := m.plan.Pools[budget.Runtime]
 	held := rt.ledger.Snapshot().Pools[budget.Runtime].Used
 	var err error
 	if rt.own == nil {
 		rt.own, err = rt.ledger.Reserve(budget.Runtime, max(want-held, 0), "the process itself")
 	} else {
-		err = rt.own.Resize(max(want-(held-rt.own.Bytes()), rt.own.Bytes()))
+		before := rt.own.Bytes()
+		if err = rt.own.Resize(max(want-(held-before), before)); err == nil {
+			m.added = rt.own.Bytes() - before
+		}
 	}
 	if err == nil {
 		err = rt.ledger.SetLimit(rt.limit)
@@ -37,12 +38,11 @@ func (rt *Runtime) begin(m *Model) error {
 func (rt *Runtime) end(m *Model) error {
 	rt.models--
 	m.Checkpoint.models--
-	rt.promised -= promise(m.plan)
 	if rt.own == nil {
 		return nil
 	}
 	if rt.models > 0 {
-		return rt.own.Resize(max(rt.own.Bytes()-(m.plan.Pools[budget.Runtime]-m.measured), 0))
+		return rt.own.Resize(rt.own.Bytes() - m.added)
 	}
 	own := rt.own
 	rt.own, rt.heap = nil, 0
@@ -50,10 +50,10 @@ func (rt *Runtime) end(m *Model) error {
 }
 
 // left is what another model may plan with, the runtime pool included: the limit less what the open
-// models were promised, leased by now or not.
+// models hold.
 func (rt *Runtime) left() int64 {
 	u := rt.ledger.Snapshot()
-	return max(rt.limit-max(rt.promised, u.Used-u.Pools[budget.Runtime].Used), 0)
+	return max(rt.limit-(u.Used-u.Pools[budget.Runtime].Used), 0)
 }
 
 // beside adds to an error that other models have their part of the memory.
@@ -79,16 +79,6 @@ func (rt *Runtime) gone(m *Model) error {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	return rt.end(m)
-}
-
-// promise is what a plan takes, apart from the runtime pool, which the process has once.
-func promise(p *plan.Plan) (n int64) {
-	for pool, bytes := range p.Pools {
-		if budget.Pool(pool) != budget.Runtime {
-			n += bytes
-		}
-	}
-	return n
 }
 
 // lacking is what the tokenizer asked for in vain because other models have the memory.

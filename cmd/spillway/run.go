@@ -178,7 +178,7 @@ func (s *session) contextFor(o *opened, r spillway.Request) int {
 		return s.flags.Context
 	}
 	n := len(r.IDs)
-	return n + o.MaxTokens(r, n, max(o.Layout().Context, n+1))
+	return n + o.MaxTokens(r, n)
 }
 
 // A stream prints an answer as it comes, unless JSON is wanted.

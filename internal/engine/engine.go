@@ -20,6 +20,9 @@ type Config struct {
 	Cache    *kv.Cache
 	Rows     int // most rows of a step; the arena of Env is made for them
 	HeadRows int // most rows of a step that reach the head
+	// Sequences is how many requests run at once at most, the others wait; 0: any number. The plan's
+	// cache is made for so many.
+	Sequences int
 	Context  int // most positions of a sequence
 }
 
@@ -48,7 +51,7 @@ var ErrClosed = errors.New("the engine is closed")
 
 // New starts an engine.
 func New(cfg Config) *Engine {
-	e := &Engine{cfg: cfg, stopped: make(chan struct{}), sched: scheduler{rows: cfg.Rows, headRows: cfg.HeadRows}}
+	e := &Engine{cfg: cfg, stopped: make(chan struct{}), sched: scheduler{rows: cfg.Rows, headRows: cfg.HeadRows, most: cfg.Sequences}}
 	e.work = sync.NewCond(&e.mu)
 	go e.loop()
 	return e

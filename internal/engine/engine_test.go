@@ -36,7 +36,10 @@ func start(t *testing.T) *bench {
 	t.Helper()
 	w := nntest.NewWeights(quant.Q8_0, 1)
 	m := nntest.Start(t, nntest.Tiny(&nn.Rope{Dim: 16, Base: 100}), w, nntest.Options{Rows: 16, HeadRows: 4, Context: 128})
-	cache := kv.New(m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: quant.F16})
+	cache, err := kv.New(m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: quant.F16}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := &bench{weights: w, Machine: m, cache: cache, idle: m.Ledger.Snapshot().Used}
 	b.Engine = engine.New(engine.Config{Model: m.Model, Env: m.Env, Cache: cache, Rows: 16, HeadRows: 4, Context: 128})
 	t.Cleanup(b.Close)

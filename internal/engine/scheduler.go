@@ -40,7 +40,17 @@ type part struct {
 type scheduler struct {
 	rows     int // most rows of a step
 	headRows int // most rows of a step that reach the head
-	running  []*sequence
+	most     int // sequences that run at once at most; 0: any number
+	// running is the accepted requests in order of arrival; those beyond the first most wait.
+	running []*sequence
+}
+
+// admitted are the sequences that may run now.
+func (s *scheduler) admitted() []*sequence {
+	if s.most > 0 && len(s.running) > s.most {
+		return s.running[:s.most]
+	}
+	return s.running
 }
 
 // next fills a step: first one row of every answer that runs, then chunks of prompts in order of
@@ -56,7 +66,8 @@ func (s *scheduler) next() (parts []part, failed *sequence, err error) {
 		parts, err = s.fill()
 	}
 	if len(parts) == 0 {
-		return nil, s.running[len(s.running)-1], err
+		admitted := s.admitted()
+		return nil, admitted[len(admitted)-1], err
 	}
 	return parts, nil, nil
 }
@@ -72,7 +83,7 @@ func (s *scheduler) alone() *sequence {
 func (s *scheduler) fill() (parts []part, err error) {
 	rows, heads := s.rows, s.headRows
 	for _, prompts := range []bool{false, true} {
-		for _, q := range s.running {
+		for _, q := range s.admitted() {
 			if q.prompt() != prompts || q.alone() || rows == 0 || heads == 0 {
 				continue
 			}

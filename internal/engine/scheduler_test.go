@@ -62,7 +62,10 @@ func (b *board) new(t *testing.T, d *datadriven.TestData) {
 	d.ScanArgs(t, "blocks", &blocks)
 	shape := kv.Shape{Type: quant.F16, Layers: []nn.CacheLayer{{KVHeads: 1, KDim: 8, VDim: 8}}}
 	b.ledger = budget.New(int64(blocks * shape.BlockBytes()))
-	b.cache = kv.New(b.ledger, shape)
+	var err error
+	if b.cache, err = kv.New(b.ledger, shape, 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // submit name prompt=… [max=…] [rows] [tap] [shape]

@@ -39,9 +39,11 @@ func (s Shape) Bytes(n int) int64 {
 	return int64((n+BlockTokens-1)/BlockTokens) * int64(s.BlockBytes())
 }
 
-// Cache makes sequences of one shape whose blocks are leased from one ledger.
+// Cache makes sequences of one shape. Their blocks come out of what was promised to the cache, and
+// beyond that out of what is free in the ledger.
 type Cache struct {
 	ledger  *budget.Ledger
+	promise *budget.Lease
 	shape   Shape
 	offsets []extent // of each layer in a block
 }
@@ -49,9 +51,13 @@ type Cache struct {
 // extent is where a layer's keys and values lie in a block.
 type extent struct{ key, value, end int }
 
-// New returns an empty cache.
-func New(l *budget.Ledger, s Shape) *Cache {
-	c := &Cache{ledger: l, shape: s}
+// New leases the bytes that the cache can count on, whatever else is leased, and returns it empty.
+func New(l *budget.Ledger, s Shape, promise int64) (*Cache, error) {
+	lease, err := l.Reserve(budget.KV, promise, "key-value cache")
+	if err != nil {
+		return nil, err
+	}
+	c := &Cache{ledger: l, promise: lease, shape: s}
 	at := 0
 	for _, layer := range s.Layers {
 		value := at + layer.KVHeads*BlockTokens*s.Type.RowBytes(layer.KDim)
@@ -59,7 +65,18 @@ func New(l *budget.Ledger, s Shape) *Cache {
 		c.offsets = append(c.offsets, extent{at, value, end})
 		at = end
 	}
-	return c
+	return c, nil
+}
+
+// Close gives back the promise. Sequences that still hold blocks of it make it fail.
+func (c *Cache) Close() error { return c.promise.Release() }
+
+// block maps a block.
+func (c *Cache) block() (*mem.Buffer, error) {
+	if b, err := mem.Map(c.promise, c.shape.BlockBytes()); err == nil {
+		return b, nil
+	}
+	return mem.New(c.ledger, budget.KV, c.shape.BlockBytes(), "key-value cache beyond the plan")
 }
 
 // Shape returns the cache's shape.
@@ -79,7 +96,7 @@ func (c *Cache) NewSequence() *Sequence { return &Sequence{cache: c} }
 func (s *Sequence) Grow(n int) error {
 	before := len(s.blocks)
 	for len(s.blocks)*BlockTokens < n {
-		b, err := mem.New(s.cache.ledger, budget.KV, s.cache.shape.BlockBytes(), "key-value cache")
+		b, err := s.cache.block()
 		if err != nil {
 			return errors.Join(fmt.Errorf("no room for position %d: %w", len(s.blocks)*BlockTokens, err), s.cutBlocks(before))
 		}

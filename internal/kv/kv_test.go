@@ -12,39 +12,54 @@ func shape() Shape {
 	return Shape{Type: quant.F16, Layers: []nn.CacheLayer{{KVHeads: 2, KDim: 8, VDim: 8}, {KVHeads: 1, KDim: 16, VDim: 4}}}
 }
 
-func TestBlocksComeFromTheLedgerAndGoBack(t *testing.T) {
-	l := budget.New(1 << 20)
-	s := New(l, shape()).NewSequence()
-	if err := s.Grow(17); err != nil {
+func open(t *testing.T, l *budget.Ledger, promise int64) *Cache {
+	t.Helper()
+	c, err := New(l, shape(), promise)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := l.Snapshot().Used, shape().Bytes(17); got != want || s.Capacity() != 32 {
-		t.Fatalf("%d bytes leased for %d positions, want %d for 32", got, s.Capacity(), want)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil || l.Snapshot().Used != 0 {
+			t.Errorf("%d bytes left at the end: %v", l.Snapshot().Used, err)
+		}
+	})
+	return c
+}
+
+func TestBlocksComeFromThePromiseThenFromTheLedger(t *testing.T) {
+	block := int64(shape().BlockBytes())
+	l := budget.New(3 * block)
+	s := open(t, l, 2*block).NewSequence()
+	if err := s.Grow(32); err != nil || l.Snapshot().Used != 2*block {
+		t.Fatalf("%d bytes leased for what was promised, want %d: %v", l.Snapshot().Used, 2*block, err)
 	}
-	if err := s.Cut(16); err != nil || s.Capacity() != 16 {
-		t.Fatalf("cut to %d positions: %v", s.Capacity(), err)
+	if err := s.Grow(33); err != nil || l.Snapshot().Used != 3*block {
+		t.Fatalf("%d bytes leased beyond the promise, want %d: %v", l.Snapshot().Used, 3*block, err)
 	}
-	if err := s.Release(); err != nil || l.Snapshot().Used != 0 {
-		t.Fatalf("%d bytes left after release: %v", l.Snapshot().Used, err)
+	if err := s.Cut(16); err != nil || l.Snapshot().Used != 2*block {
+		t.Fatalf("%d bytes leased after the cut, want %d: %v", l.Snapshot().Used, 2*block, err)
+	}
+	if err := s.Release(); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestGrowWithoutRoomLeavesTheSequenceAlone(t *testing.T) {
 	l := budget.New(2 * int64(shape().BlockBytes()))
-	s := New(l, shape()).NewSequence()
+	s := open(t, l, 0).NewSequence()
 	if err := s.Grow(16); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Grow(64); err == nil || s.Capacity() != 16 {
-		t.Fatalf("grown to %d positions in a ledger of two blocks: %v", s.Capacity(), err)
+	if err := s.Grow(64); err == nil || len(s.blocks) != 1 {
+		t.Fatalf("grown to %d blocks in a ledger of two: %v", len(s.blocks), err)
 	}
-	if err := s.Release(); err != nil || l.Snapshot().Used != 0 {
-		t.Fatalf("%d bytes left after release: %v", l.Snapshot().Used, err)
+	if err := s.Release(); err != nil {
+		t.Fatal(err)
 	}
 }
 
 func TestViewsOfLayersDoNotOverlap(t *testing.T) {
-	s := New(budget.New(1<<20), shape()).NewSequence()
+	s := open(t, budget.New(1<<20), 1<<18).NewSequence()
 	defer s.Release()
 	if err := s.Grow(20); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package nn_test
 import (
 	"context"
 	"errors"
+	"github.com/spillway/spillway/internal/budget"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -36,7 +37,16 @@ func start(t *testing.T, d nn.Decoder, w *nntest.Weights, exact bool) *bench {
 	if exact {
 		typ = quant.F32
 	}
-	return &bench{m, t, kv.New(m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: typ})}
+	return &bench{m, t, openCache(t, m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: typ})}
+}
+
+func openCache(t *testing.T, l *budget.Ledger, s kv.Shape) *kv.Cache {
+	t.Helper()
+	c, err := kv.New(l, s, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // sequence is a new sequence with room for n positions.
@@ -318,7 +328,7 @@ func TestScratchIsEnough(t *testing.T) {
 	for _, typ := range []quant.Type{quant.F32, quant.Q8_0} {
 		for _, rows := range []int{1, 2, 7, 64} {
 			m := nntest.Start(t, nntest.Tiny(rope()), nntest.NewWeights(typ, 1), nntest.Options{Rows: rows, HeadRows: 1, Threads: 3})
-			b := &bench{m, t, kv.New(m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: quant.F16})}
+			b := &bench{m, t, openCache(t, m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: quant.F16})}
 			s := b.prompt(tokens(1, rows))
 			s.Head = []int{rows - 1}
 			s.Adapter = &nn.Adapter{Scale: 1, Parts: map[*layout.Matrix]nn.LowRank{}}
