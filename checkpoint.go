@@ -72,6 +72,8 @@ func (rt *Runtime) load(ctx context.Context, embedded bool, open func() (*checkp
 	}
 	if c.tok, c.tokErr = tokenizer.Load(cat, c.alloc); c.tokErr == nil {
 		c.defaults.end(c.tok)
+	} else if err := c.freeTables(); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
@@ -86,6 +88,15 @@ func (c *Checkpoint) alloc(n int) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// freeTables frees what alloc gave: nothing refers to it where the tokenizer failed to load.
+func (c *Checkpoint) freeTables() (err error) {
+	for _, b := range c.buffers {
+		err = errors.Join(err, b.Free())
+	}
+	c.buffers = nil
+	return err
+}
+
 // Close closes the files and frees the tokenizer. It fails while models started from it are open.
 func (c *Checkpoint) Close() error {
 	c.rt.mu.Lock()
@@ -94,10 +105,8 @@ func (c *Checkpoint) Close() error {
 		return fmt.Errorf("%d models of %s are still open", c.models, c.Name())
 	}
 	err := c.cat.Close()
-	for _, b := range c.buffers {
-		err = errors.Join(err, b.Free())
-	}
-	c.buffers, c.tok, c.tokErr = nil, nil, fmt.Errorf("the checkpoint is %w", ErrClosed)
+	err = errors.Join(err, c.freeTables())
+	c.tok, c.tokErr = nil, fmt.Errorf("the checkpoint is %w", ErrClosed)
 	return err
 }
 

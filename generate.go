@@ -11,15 +11,16 @@ import (
 	"github.com/spillway/spillway/internal/kv"
 )
 
-// Request asks for one answer. The prompt is Messages, Prompt or IDs, whichever is given.
+// Request asks for one answer. The prompt is IDs if they are given, else Messages, else Prompt.
 type Request struct {
 	Messages []Message // rendered by the model's chat template
 	Prompt   string    // one user message; with Raw the text itself
 	Raw      bool      // no chat template
 	IDs      []int32
 
-	// MaxTokens bounds the answer; 0: the model's suggestion, else 512; in both cases no more than the
-	// context holds.
+	// MaxTokens bounds the answer. 0 is the model's suggestion, else DefaultMaxTokens, or what the
+	// trained limit leaves. A prompt and an answer that do not fit the context are refused with a
+	// *TooLongError.
 	MaxTokens int
 	Sampling  *Sampling // nil: the model's suggestion, else greedy
 	Stop      []string  // texts that end the answer and are not part of it

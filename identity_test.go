@@ -204,3 +204,24 @@ func TestIdentitySmolLM2(t *testing.T) {
 	}
 	identity(t, path, false, 4, info.Size())
 }
+
+// TestIdentityFamilies varies everything but the budget on what is special in a family: windows, norms
+// of queries and keys, layers without rotation, biases, scaled rotation. The models are too small to
+// stream.
+func TestIdentityFamilies(t *testing.T) {
+	for _, name := range []string{"mistral", "qwen2-window", "qwen3-bf16", "smollm3", "internlm3", "llama-tied"} {
+		t.Run(name, func(t *testing.T) {
+			path := testutil.Shared(t, "oracle/"+name)
+			plain := metamorphic{budget: 64 << 20, threads: 1, chunk: 512, isa: kernel.ISAs()[0], sequences: 4}
+			want := plain.run(t, path, false).digests
+			for i, w := range []metamorphic{{chunk: 1, threads: 3, sequences: 4}, {chunk: 7, threads: 2, sequences: 3}, {chunk: 64, threads: 4, sequences: 2}} {
+				w.budget, w.isa = 32<<20, kernel.ISAs()[len(kernel.ISAs())-1]
+				for j, d := range w.run(t, path, false).digests {
+					if d != want[j] {
+						t.Errorf("way %d, prompt %d: logits %s, the plain run has %s", i, j, d, want[j])
+					}
+				}
+			}
+		})
+	}
+}

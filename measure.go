@@ -2,6 +2,7 @@ package spillway
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -28,6 +29,9 @@ const (
 // be measured. It is for times when no model runs. The buffer takes less than what the plan gave to
 // the model, so that measuring raises no peak; where that is little, less is measured.
 func (c *Checkpoint) Measure(p *plan.Plan, exact bool) (speeds plan.Machine, err error) {
+	if len(c.cat.Files) == 0 {
+		return plan.Machine{}, fmt.Errorf("the checkpoint is %w", ErrClosed)
+	}
 	free := -p.Pools[budget.Runtime]
 	for _, pool := range p.Pools {
 		free += pool

@@ -13,11 +13,22 @@ type Message struct {
 	Content string `json:"content"`
 }
 
+// PromptCost is the memory that a byte of a prompt may take until it is ids: the text itself, what a
+// chat template makes of it, the tokenizer's scratch, the ids. Who takes long prompts from elsewhere
+// leases it by Runtime.Reserve.
+const PromptCost = 48
+
+const (
+	templateBytes = 2 << 20 // what any template may make; the plan's room for the heap has it
+	messageBytes  = 64      // of a message beside its text
+)
+
 // Render writes messages as the model's chat template does, ready for its answer.
 func (c *Checkpoint) Render(ms []Message) (string, error) {
-	in := chat.Input{AddGenerationPrompt: true, Now: time.Now()}
+	in := chat.Input{AddGenerationPrompt: true, Now: time.Now(), MaxBytes: templateBytes}
 	for _, m := range ms {
 		in.Messages = append(in.Messages, chat.Text(m.Role, m.Content))
+		in.MaxBytes += PromptCost * int64(messageBytes+len(m.Role)+len(m.Content))
 	}
 	if c.tok != nil {
 		if id, ok := c.tok.BOS(); ok {

@@ -3,10 +3,8 @@ package spillway
 import (
 	"context"
 	"errors"
-	"math"
 
 	"github.com/spillway/spillway/internal/engine"
-	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/nn"
 )
 
@@ -50,27 +48,24 @@ func (m *Model) Probe(ctx context.Context, p Probe) ([]int32, error) {
 // Embed returns the vector of a text's ids: the hidden states pooled as the model says, scaled to
 // length 1.
 func (m *Model) Embed(ctx context.Context, ids []int32) ([]float32, error) {
+	return m.EmbedProbe(ctx, Probe{IDs: ids})
+}
+
+// EmbedProbe is Embed with a look at what is computed on the way, in the same pass.
+func (m *Model) EmbedProbe(ctx context.Context, p Probe) ([]float32, error) {
 	if m.model.Pooling() == nn.PoolNone {
 		return nil, errors.New("the model gives text, not vectors")
 	}
-	vector := make([]float32, m.model.Layout.Hidden)
-	_, err := m.Probe(ctx, Probe{IDs: ids, Rows: func(_ int, hidden []float32) error {
-		if m.model.Pooling() == nn.PoolLast {
-			copy(vector, hidden)
-		} else {
-			kernel.AddScaled(vector, 1/float32(len(ids)), hidden)
+	pooler, rows := nn.NewPooler(m.model.Pooling(), m.model.Layout.Hidden), p.Rows
+	p.Rows = func(position int, hidden []float32) error {
+		pooler.Add(hidden)
+		if rows == nil {
+			return nil
 		}
-		return nil
-	}})
-	if err != nil {
+		return rows(position, hidden)
+	}
+	if _, err := m.Probe(ctx, p); err != nil {
 		return nil, err
 	}
-	norm := float64(0)
-	for _, v := range vector {
-		norm = math.FMA(float64(v), float64(v), norm)
-	}
-	if norm > 0 {
-		kernel.Scale(vector, float32(1/math.Sqrt(norm)))
-	}
-	return vector, nil
+	return pooler.Vector(), nil
 }

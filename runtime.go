@@ -42,6 +42,7 @@ type Runtime struct {
 	own    *budget.Lease // the runtime pool, while models are open
 	models int
 	heap   int64 // bytes of the Go heap when the limit for it was set last
+	lent   int64 // of the runtime pool, by Reserve
 	closed bool
 }
 
@@ -156,5 +157,71 @@ func goBytes() int64 {
 // limitHeap tells the Go runtime what the plan leaves to it.
 func (rt *Runtime) limitHeap() {
 	rt.heap = max(rt.heap, goBytes())
-	debug.SetMemoryLimit(rt.heap + heapGrowth - heapReserve)
+	rt.setHeapLimit()
+}
+
+func (rt *Runtime) setHeapLimit() { debug.SetMemoryLimit(rt.heap + heapGrowth - heapReserve + rt.lent) }
+
+// Reserve leases n bytes for what is about to be put on the Go heap, such as a long prompt, and lets
+// the heap grow by as much until release is called. When they do not fit it fails with a
+// *budget.NoRoomError; before a model was planned the process as it is now counts, too.
+func (rt *Runtime) Reserve(n int64, what string) (release func(), err error) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	switch {
+	case rt.closed:
+		return nil, fmt.Errorf("the runtime is %w", ErrClosed)
+	case n < 0:
+		return nil, fmt.Errorf("%d bytes for %s are not possible", n, what)
+	}
+	if rt.own == nil {
+		if err := rt.roomBeforePlan(n, what); err != nil {
+			return nil, err
+		}
+	}
+	lease, err := rt.ledger.Reserve(budget.Runtime, n, what)
+	if err != nil {
+		return nil, err
+	}
+	if rt.own == nil && rt.lent == 0 {
+		rt.heap = goBytes()
+	}
+	rt.lent += n
+	rt.setHeapLimit()
+	return sync.OnceFunc(func() { rt.giveBack(lease) }), nil
+}
+
+// roomBeforePlan checks that n more bytes of heap fit beside the process, for which the ledger has no
+// lease yet. The lock is held.
+func (rt *Runtime) roomBeforePlan(n int64, what string) error {
+	used, err := rt.measure(false)
+	if err != nil {
+		return err
+	}
+	u := rt.ledger.Snapshot()
+	used += u.Used - u.Pools[budget.Runtime].Used
+	if rt.lent > 0 { // the heap has grown under earlier leases, which count in full
+		used -= min(max(goBytes()-rt.heap, 0), rt.lent)
+	}
+	if n > rt.limit-used {
+		return &budget.NoRoomError{Pool: budget.Runtime, What: what, Asked: n, Free: rt.limit - used, Limit: rt.limit}
+	}
+	return nil
+}
+
+// giveBack ends a lease of Reserve.
+func (rt *Runtime) giveBack(lease *budget.Lease) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.lent -= lease.Bytes()
+	if err := lease.Release(); err != nil {
+		panic(err) // nobody else has the lease
+	}
+	switch {
+	case rt.own != nil:
+		rt.setHeapLimit()
+	case rt.lent == 0:
+		rt.heap = 0
+		debug.SetMemoryLimit(rt.heapLimit)
+	}
 }

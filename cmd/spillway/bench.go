@@ -119,7 +119,7 @@ func (c *benchCommand) run(s *session) error {
 
 func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests []benchTest) error {
 	if o.Embedding() {
-		return errors.New("bench needs a model that gives text")
+		return errVectors(o)
 	}
 	options := spillway.ModelOptions{Context: s.flags.Context}
 	for _, t := range tests {
@@ -133,11 +133,15 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 		return err
 	}
 	results := make([]benchResult, 0, len(tests))
-	for _, t := range tests {
+	for i, t := range tests {
 		if s.flags.Verbose {
 			fmt.Fprintf(s.stderr, "%s, %d sequences\n", t.name(), t.batch)
 		}
-		r, err := runTest(ctx, m, t, c.Repetitions)
+		loaded := func() {}
+		if i == 0 {
+			loaded = s.watchLoading(o, m)
+		}
+		r, err := runTest(ctx, m, t, c.Repetitions, loaded)
 		if err != nil {
 			return errors.Join(err, m.Close())
 		}
@@ -175,10 +179,11 @@ func (r benchResult) row(speeds plan.Machine) benchRow {
 	}
 }
 
-func runTest(ctx context.Context, m *spillway.Model, t benchTest, repetitions int) (benchResult, error) {
+func runTest(ctx context.Context, m *spillway.Model, t benchTest, repetitions int, warm func()) (benchResult, error) {
 	r := benchResult{test: t}
 	for i := range repetitions + 1 {
 		run, err := runOnce(ctx, m, t)
+		warm()
 		if err != nil {
 			return r, err
 		}
@@ -218,7 +223,7 @@ func runOnce(ctx context.Context, m *spillway.Model, t benchTest) (run benchRun,
 	rows := t.batch * (max(t.prefill, 1) + max(t.decode, 1) - 1)
 	run.speed = float64(t.tokens()) / seconds
 	run.work = plan.Work{
-		Required: io.Sweeps * m.CurrentPlan().RequiredBytes(), Read: io.Read, Active: io.Passed,
+		Required: required(m.CurrentPlan(), io.Passed, io.Sweeps), Read: io.Read, Active: io.Passed,
 		Operations: operations(m, rows, heads), Seconds: seconds,
 	}
 	return run, nil

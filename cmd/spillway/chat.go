@@ -10,8 +10,7 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway"
-	"github.com/spillway/spillway/internal/engine"
-	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/report"
 )
 
@@ -23,7 +22,7 @@ type chatCommand struct {
 
 func (*chatCommand) Help() string {
 	return "Type /help in the conversation for its commands. Ctrl-C stops an answer and keeps the conversation. In a pipe every line is a turn. " +
-		"With --json the conversation is printed at the end: {messages, model, memory, speed}.\n\n" +
+		"With --json the conversation is printed at the end: {messages, model, memory, speed}, and errors if turns failed.\n\n" +
 		"Example:\n\n  spillway chat model.gguf --system \"Answer briefly.\" --memory 2GiB"
 }
 
@@ -47,6 +46,10 @@ type conversation struct {
 	cache   *spillway.Conversation
 	last    *spillway.Answer
 	speed   report.Speed
+	text    *textLease // of the conversation
+	loaded  func()     // ends the bar that shows how weights are read
+	typed   bool       // by a person
+	failed  []string   // why turns have failed
 	signals chan os.Signal
 	lines   *lineReader
 }
@@ -65,46 +68,90 @@ func (c *chatCommand) run(s *session) error {
 	if err != nil {
 		return s.interrupted(ctx, err)
 	}
-	m, err := c.start(ctx, s, o)
+	text := newTextLease(o.rt)
+	m, err := c.start(ctx, s, o, text)
 	if err != nil {
+		text.release()
 		return s.interrupted(ctx, o.close(err))
 	}
 	stop()
-	talk := &conversation{session: s, o: o, m: m, flags: &c.samplingFlags, system: c.System, cache: m.NewConversation()}
+	talk := &conversation{
+		session: s, o: o, m: m, flags: &c.samplingFlags, system: c.System, cache: m.NewConversation(), text: text,
+		loaded: s.watchLoading(o, m), typed: isTerminal(s.stdin),
+	}
 	err = talk.loop()
+	talk.loaded()
+	text.release()
 	return o.close(errors.Join(err, talk.cache.Close(), m.Close()))
 }
 
-// start plans for the model's whole context, or as much as fits, and says so.
-func (c *chatCommand) start(ctx context.Context, s *session, o *opened) (*spillway.Model, error) {
+// start plans for the model's whole context, or as much as fits, and says so. The text of as long a
+// conversation is leased beside it.
+func (c *chatCommand) start(ctx context.Context, s *session, o *opened, text *textLease) (*spillway.Model, error) {
+	if o.Embedding() {
+		return nil, errVectors(o)
+	}
 	if _, err := c.samplingFlags.request(o.Defaults()); err != nil {
 		return nil, err
 	}
-	n := s.flags.Context
-	if n == 0 {
-		whole := o.Layout().Context
-		var err error
-		if n, err = fittingContext(o, whole, s.flags.Exact); err != nil {
-			return nil, err
-		}
-		if n < whole && !s.flags.Quiet {
-			fmt.Fprintf(s.stderr, "context: %d of the model's %d tokens fit in %s\n", n, whole, report.Bytes(o.rt.Memory()))
-		}
+	if n := s.flags.Context; n > 0 {
+		return s.startChat(ctx, o, text, n)
+	}
+	whole := o.Layout().Context
+	n, err := fittingContext(o, whole, s.flags.Exact)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.startChat(ctx, o, text, n)
+	for tries := 0; tries < 5 && noRoom(err) && n > contextStep; tries++ { // what was measured has moved
+		n -= max(n/10, 1)
+		m, err = s.startChat(ctx, o, text, n)
+	}
+	if err == nil && n < whole && !s.flags.Quiet {
+		fmt.Fprintf(s.stderr, "context: %d of the model's %d tokens fit in %s\n", n, whole, report.Bytes(o.rt.Memory()))
+	}
+	return m, err
+}
+
+func (s *session) startChat(ctx context.Context, o *opened, text *textLease, n int) (*spillway.Model, error) {
+	text.release()
+	if err := text.grow(textOf(n)); err != nil {
+		return nil, enough(err, text.cost(textOf(n)), fmt.Sprintf("the text of a conversation of %d tokens", n))
 	}
 	return s.start(ctx, o, spillway.ModelOptions{Context: n})
 }
 
+// textOf is about the bytes of a conversation that fills a context of n tokens.
+func textOf(n int) int64 { return 4 * int64(n) }
+
+// inputOf is the most bytes of one input in a context of n tokens.
+func inputOf(n int) int { return min(max(2*freeText, 8*n), 1<<20) }
+
+// noRoom reports whether an error is about too little memory.
+func noRoom(err error) bool {
+	var small *spillway.TooSmallError
+	var full *budget.NoRoomError
+	return errors.As(err, &small) || errors.As(err, &full)
+}
+
+// contextStep is what lengths of context are tried in.
+const contextStep = 64
+
 // fittingContext is the longest context up to whole that the memory holds; an error if not even a
 // short one does.
 func fittingContext(o *opened, whole int, exact bool) (int, error) {
-	const step = 64
-	var small *plan.TooSmallError
+	const step = contextStep
+	text := newTextLease(o.rt)
 	try := func(n int) error {
+		defer text.release()
+		if err := text.grow(textOf(n)); err != nil {
+			return err
+		}
 		_, err := o.Plan(spillway.ModelOptions{Context: n, Exact: exact})
 		return err
 	}
 	err := try(whole)
-	if err == nil || !errors.As(err, &small) {
+	if err == nil || !noRoom(err) {
 		return whole, err
 	}
 	low, high := 0, (whole-1)/step // in steps: low fits, or is 0
@@ -112,7 +159,7 @@ func fittingContext(o *opened, whole int, exact bool) (int, error) {
 		mid := (low + high + 1) / 2
 		if err = try(mid * step); err == nil {
 			low = mid
-		} else if high = mid - 1; !errors.As(err, &small) {
+		} else if high = mid - 1; !noRoom(err) {
 			return 0, err
 		}
 	}
@@ -127,17 +174,14 @@ func (c *conversation) loop() error {
 	c.signals = make(chan os.Signal, 1)
 	signal.Notify(c.signals, os.Interrupt)
 	defer signal.Stop(c.signals)
-	typed := isTerminal(c.stdin)
-	c.lines = newLineReader(c.stdin, func(more bool) {
-		if typed && !c.session.flags.JSON {
-			fmt.Fprint(c.stdout, map[bool]string{false: "> ", true: "… "}[more])
-		}
+	c.lines = newLineReader(c.stdin, inputOf(c.m.Options().Context), c.ask, func() {
+		fmt.Fprintln(c.stderr, "\n(Ctrl-C again or Ctrl-D leaves)")
 	})
-	if typed && !c.session.flags.Quiet {
+	if c.typed && !c.session.flags.Quiet {
 		fmt.Fprintf(c.stderr, "%s — /help lists commands, Ctrl-D leaves\n", visible(c.o.Name(), 60))
 	}
 	for _, n := range notes(c.o.Checkpoint) {
-		fmt.Fprintf(c.stderr, "note: %s\n", n)
+		c.tell(n)
 	}
 	for {
 		text, err := c.lines.next(c.signals)
@@ -150,6 +194,14 @@ func (c *conversation) loop() error {
 		if done, err := c.turn(text); done || err != nil {
 			return errors.Join(err, c.end())
 		}
+	}
+}
+
+// ask shows that an input is awaited, or its next line.
+func (c *conversation) ask(more bool) {
+	if c.typed && !c.session.flags.JSON {
+		c.loaded()
+		fmt.Fprint(c.stdout, map[bool]string{false: "> ", true: "… "}[more])
 	}
 }
 
@@ -198,22 +250,18 @@ func (c *conversation) say(text string) error {
 		return err
 	}
 	r.Messages, r.Conversation = c.messages(), c.cache
-	out := newStream(c.session)
+	out := newStream(c.session, c.loaded)
 	a, err := c.answer(r, out)
-	if err == nil {
-		err = out.end()
-	}
-	var long *engine.TooLongError
+	err = errors.Join(err, out.end(a != nil))
+	var long *spillway.TooLongError
 	switch {
 	case errors.As(err, &long):
-		c.turns = c.turns[:len(c.turns)-1]
-		fmt.Fprintf(c.stderr, "the conversation has %d tokens and its context %d: /reset or /undo makes room, --context plans for more\n", long.Prompt, long.Context)
+		c.fail(fmt.Sprintf("the conversation has %d tokens and its context %d: /reset or /undo makes room, --context plans for more", long.Prompt, long.Context))
 		return nil
 	case out.err != nil:
 		return err
 	case err != nil:
-		c.turns = c.turns[:len(c.turns)-1]
-		fmt.Fprintf(c.stderr, "%s\n", oneLine(err.Error()))
+		c.fail(oneLine(err.Error()))
 		return nil
 	}
 	c.turns = append(c.turns, spillway.Message{Role: "assistant", Content: a.Text})
@@ -221,8 +269,24 @@ func (c *conversation) say(text string) error {
 	return nil
 }
 
+// fail takes the last question back and says why.
+func (c *conversation) fail(why string) {
+	c.turns = c.turns[:len(c.turns)-1]
+	c.failed = append(c.failed, why)
+	fmt.Fprintln(c.stderr, why)
+}
+
 // answer generates until the end or Ctrl-C.
 func (c *conversation) answer(r spillway.Request, out *stream) (*spillway.Answer, error) {
+	lease := &textLease{rt: c.o.rt, covered: c.text.covered}
+	defer lease.release()
+	texts := make([]string, len(r.Messages))
+	for i, m := range r.Messages {
+		texts[i] = m.Content
+	}
+	if err := lease.growFor(texts...); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -266,12 +330,19 @@ type chatResult struct {
 	Model    report.Model       `json:"model"`
 	Memory   report.Memory      `json:"memory"`
 	Speed    report.Speed       `json:"speed"`
+	Errors   []string           `json:"errors,omitempty"` // of turns that failed, which are not among the messages
 }
 
 func (c *conversation) end() error {
+	var failed error
+	if len(c.failed) > 0 && !c.typed {
+		failed = fmt.Errorf("%s failed", count(len(c.failed), "turn"))
+	}
 	if !c.session.flags.JSON {
-		return nil
+		return failed
 	}
 	c.speed.LoadSeconds = c.m.LoadTime().Seconds()
-	return c.printJSON(chatResult{c.messages(), modelReport(c.o.Checkpoint), memoryReport(c.o.rt, c.m.CurrentPlan()), c.speed})
+	return errors.Join(c.printJSON(chatResult{
+		c.messages(), modelReport(c.o.Checkpoint), memoryReport(c.o.rt, c.m.CurrentPlan()), c.speed, c.failed,
+	}), failed)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/alecthomas/kong"
 )
@@ -90,10 +91,27 @@ func (s *session) parse(args []string) (result *parsed, err error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("%w (try spillway %s--help)", err, commandOf(err))}
 	}
-	if err := c.check(); err != nil {
+	selected := context.Selected()
+	result = &parsed{selected.Target.Addr().Interface().(command), c.globals}
+	if err := errors.Join(c.check(), checkUsed(context, result.command)); err != nil {
 		return nil, err
 	}
-	return &parsed{context.Selected().Target.Addr().Interface().(command), c.globals}, nil
+	return result, nil
+}
+
+// checkUsed refuses flags on the command line that the command would ignore. The environment and the
+// configuration file speak to all commands.
+func checkUsed(context *kong.Context, c command) error {
+	picky, ok := c.(interface{ unused() []string })
+	if !ok {
+		return nil
+	}
+	for _, p := range context.Path {
+		if p.Flag != nil && !p.Resolved && slices.Contains(picky.unused(), p.Flag.Name) {
+			return usagef("--%s means nothing to %s", p.Flag.Name, context.Selected().Name)
+		}
+	}
+	return nil
 }
 
 // commandOf names the command that was recognised before the error, with a space after it.

@@ -50,16 +50,16 @@ func TestPrecedence(t *testing.T) {
 		args string
 		want globals
 	}{
-		{"defaults", nil, "version", plain},
-		{"file", nil, "version --config " + file, globals{Memory: "1GiB", Context: 7, Exact: true, Config: file}},
-		{"file by environment", map[string]string{"SPILLWAY_CONFIG": file}, "version", globals{Memory: "1GiB", Context: 7, Exact: true}},
-		{"environment", map[string]string{"SPILLWAY_MEMORY": "2GiB", "SPILLWAY_JSON": "true", "SPILLWAY_THREADS": "3"}, "version",
+		{"defaults", nil, "plan m", plain},
+		{"file", nil, "plan m --config " + file, globals{Memory: "1GiB", Context: 7, Exact: true, Config: file}},
+		{"file by environment", map[string]string{"SPILLWAY_CONFIG": file}, "plan m", globals{Memory: "1GiB", Context: 7, Exact: true}},
+		{"environment", map[string]string{"SPILLWAY_MEMORY": "2GiB", "SPILLWAY_JSON": "true", "SPILLWAY_THREADS": "3"}, "plan m",
 			globals{Memory: "2GiB", JSON: true, Threads: 3}},
-		{"environment beats file", map[string]string{"SPILLWAY_MEMORY": "2GiB", "SPILLWAY_EXACT": "false"}, "version --config=" + file,
+		{"environment beats file", map[string]string{"SPILLWAY_MEMORY": "2GiB", "SPILLWAY_EXACT": "false"}, "plan m --config=" + file,
 			globals{Memory: "2GiB", Context: 7, Config: file}},
-		{"flag beats both", map[string]string{"SPILLWAY_MEMORY": "2GiB"}, "version --memory 3GiB --context=9 --config " + file,
+		{"flag beats both", map[string]string{"SPILLWAY_MEMORY": "2GiB"}, "plan m --memory 3GiB --context=9 --config " + file,
 			globals{Memory: "3GiB", Context: 9, Exact: true, Config: file}},
-		{"before the command", nil, "-q --memory 3GiB version", globals{Memory: "3GiB", Quiet: true}},
+		{"before the command", nil, "-q --memory 3GiB plan m", globals{Memory: "3GiB", Quiet: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, _ := testSession(t, c.env)
@@ -109,6 +109,11 @@ func TestFind(t *testing.T) {
 	in := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }
 	writeFile(t, in("a.gguf"), "x")
 	writeFile(t, in("hf", "config.json"), "{}")
+	writeFile(t, in("hf", "model.safetensors"), "x")
+	writeFile(t, in("both", "model.safetensors"), "x")
+	writeFile(t, in("both", "m.gguf"), "x")
+	writeFile(t, in("upper", "M.GGUF"), "x")
+	writeFile(t, in("weightless", "config.json"), "{}")
 	writeFile(t, in("one", "m.gguf"), "x")
 	writeFile(t, in("one", "mmproj-m.gguf"), "x")
 	writeFile(t, in("shards", "m-00001-of-00002.gguf"), "x")
@@ -118,7 +123,7 @@ func TestFind(t *testing.T) {
 	writeFile(t, in("none", "readme"), "x")
 	repo := filepath.Join(home, ".cache", "huggingface", "hub", "models--org--cached")
 	writeFile(t, filepath.Join(repo, "refs", "main"), "abc\n")
-	writeFile(t, filepath.Join(repo, "snapshots", "abc", "config.json"), "{}")
+	writeFile(t, filepath.Join(repo, "snapshots", "abc", "model.safetensors"), "x")
 	writeFile(t, filepath.Join(home, ".lmstudio", "models", "org", "studio", "m.gguf"), "x")
 	writeFile(t, filepath.Join(home, ".ollama", "models", "manifests", "registry.ollama.ai", "library", "tiny", "latest"),
 		`{"layers":[{"mediaType":"application/vnd.ollama.image.license","digest":"sha256:0"},`+
@@ -128,6 +133,8 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		in("a.gguf"):  in("a.gguf"),
 		in("hf"):      in("hf"),
+		in("both"):    in("both"),
+		in("upper"):   in("upper", "M.GGUF"),
 		in("one"):     in("one", "m.gguf"),
 		in("shards"):  in("shards", "m-00001-of-00002.gguf"),
 		"org/cached":  filepath.Join(repo, "snapshots", "abc"),
@@ -142,8 +149,9 @@ func TestFind(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		in("two"):                "name one of m.gguf, n.gguf",
-		in("none"):               "neither a config.json nor a GGUF file",
+		in("two"):                "the folder holds several models: m.gguf, n.gguf",
+		in("weightless"):         "no model in this folder",
+		in("none"):               "no model in this folder",
 		in("missing.gguf"):       "names no model|is neither a file",
 		"org/unknown":            "is neither a file",
 		"../../etc/x":            "is neither a file",

@@ -30,6 +30,11 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// A brokenError ended an answer midway, after what came of it was reported.
+type brokenError struct{ error }
+
+func (e *brokenError) Unwrap() error { return e.error }
+
 // errInterrupted ends a command that SIGINT stopped after it has reported.
 var errInterrupted = errors.New("interrupted")
 
@@ -51,6 +56,7 @@ func oneLine(s string) string {
 // exitCode sorts an error by whose fault it is.
 func exitCode(err error) int {
 	var usage usageError
+	var broken *brokenError
 	var damaged *checkpoint.FormatError
 	var config *models.ConfigError
 	var missing *nn.MissingError
@@ -62,6 +68,8 @@ func exitCode(err error) int {
 		return exitFine
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
+	case errors.As(err, &broken):
+		return exitFailed
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &small), errors.As(err, &full):

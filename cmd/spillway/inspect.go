@@ -23,6 +23,9 @@ func (*inspectCommand) Help() string {
 		"headers, sizes and samples (verify digests all bytes).\n\nExample:\n\n  spillway inspect model.gguf --tensors"
 }
 
+// unused names the flags that mean nothing here.
+func (*inspectCommand) unused() []string { return []string{"memory", "context", "threads", "exact"} }
+
 // inspection is what `spillway inspect --json` prints.
 type inspection struct {
 	Path     string            `json:"path"`

@@ -83,7 +83,7 @@ func TestExitCodes(t *testing.T) {
 		"plan storyteller --memory 1k":  exitMemory,
 		"verify " + bad:                 exitFile,
 		"run " + bad + " hello":         exitFile,
-		"inspect " + t.TempDir():        exitFailed,
+		"inspect " + t.TempDir():        exitFile,
 		"run --prompt-file /none/there": exitFailed,
 		"inspect no/such":               exitFailed,
 	} {

@@ -9,10 +9,7 @@ import (
 	"strings"
 )
 
-const (
-	maxLine = 1 << 20
-	quotes  = `"""`
-)
+const quotes = `"""`
 
 // A lineReader reads the inputs of a conversation: a line each, or several by \ at the end or
 // between """.
@@ -20,20 +17,22 @@ type lineReader struct {
 	lines  chan string
 	failed error           // set before lines is closed
 	prompt func(more bool) // shows that input is awaited; more: of an input that has begun
-	warned bool            // of an interrupt while nothing was computed
+	warn   func()          // says how to leave, at an interrupt while nothing was computed
+	most   int             // bytes of an input
+	warned bool
 }
 
-func newLineReader(r io.Reader, prompt func(more bool)) *lineReader {
-	l := &lineReader{lines: make(chan string), prompt: prompt}
+func newLineReader(r io.Reader, most int, prompt func(more bool), warn func()) *lineReader {
+	l := &lineReader{lines: make(chan string), prompt: prompt, warn: warn, most: most}
 	go func() {
 		defer close(l.lines)
 		s := bufio.NewScanner(r)
-		s.Buffer(nil, maxLine)
+		s.Buffer(nil, most)
 		for s.Scan() {
 			l.lines <- s.Text()
 		}
 		if l.failed = s.Err(); errors.Is(l.failed, bufio.ErrTooLong) {
-			l.failed = fmt.Errorf("a line is longer than %d bytes", maxLine)
+			l.failed = fmt.Errorf("a line is longer than %d bytes", most)
 		}
 	}()
 	return l
@@ -43,12 +42,15 @@ func newLineReader(r io.Reader, prompt func(more bool)) *lineReader {
 // one in a row is errInterrupted.
 func (l *lineReader) next(signals <-chan os.Signal) (string, error) {
 	var parts []string
-	quoted := false
+	quoted, size := false, 0
 	for {
 		line, err := l.line(signals, len(parts) > 0 || quoted)
+		size += len(line) + 1
 		switch {
+		case err == nil && size > l.most+1:
+			return "", fmt.Errorf("an input is longer than %d bytes", l.most)
 		case errors.Is(err, errDropped):
-			parts, quoted = nil, false
+			parts, quoted, size = nil, false, 0
 			continue
 		case errors.Is(err, io.EOF) && len(parts) > 0:
 			return strings.Join(parts, "\n"), nil
@@ -95,7 +97,7 @@ func (l *lineReader) line(signals <-chan os.Signal, more bool) (string, error) {
 			return "", errInterrupted
 		}
 		l.warned = true
-		fmt.Fprintln(os.Stderr, "\n(Ctrl-C again or Ctrl-D leaves)")
+		l.warn()
 		return "", errDropped
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+const maxLine = 1 << 20
+
 func TestLines(t *testing.T) {
 	for text, want := range map[string][]string{
 		"a\nb\n":                        {"a", "b"},
@@ -21,7 +23,7 @@ func TestLines(t *testing.T) {
 		"":                              nil,
 		"\r\n":                          {""},
 	} {
-		l := newLineReader(strings.NewReader(text), func(bool) {})
+		l := newLineReader(strings.NewReader(text), maxLine, func(bool) {}, func() {})
 		var got []string
 		for {
 			s, err := l.next(nil)
@@ -37,9 +39,13 @@ func TestLines(t *testing.T) {
 			t.Errorf("%q: %s", text, d)
 		}
 	}
-	l := newLineReader(strings.NewReader(strings.Repeat("x", maxLine+1)), func(bool) {})
+	l := newLineReader(strings.NewReader(strings.Repeat("x", maxLine+1)), maxLine, func(bool) {}, func() {})
 	if _, err := l.next(nil); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("a long line: %v", err)
+	}
+	l = newLineReader(strings.NewReader(quotes+strings.Repeat("line\n", 100)), 64, func(bool) {}, func() {})
+	if text, err := l.next(nil); err == nil || !strings.Contains(err.Error(), "an input is longer than 64 bytes") {
+		t.Errorf("a long input of short lines: %d bytes, %v", len(text), err)
 	}
 }
 
@@ -49,7 +55,8 @@ func TestLinesInterrupt(t *testing.T) {
 	defer w.Close()
 	signals := make(chan os.Signal)
 	asked := make(chan bool)
-	l := newLineReader(r, func(more bool) { asked <- more })
+	warned := 0
+	l := newLineReader(r, maxLine, func(more bool) { asked <- more }, func() { warned++ })
 	type input struct {
 		text string
 		err  error
@@ -80,5 +87,8 @@ func TestLinesInterrupt(t *testing.T) {
 	signals <- os.Interrupt
 	if in := <-got; !errors.Is(in.err, errInterrupted) {
 		t.Errorf("after two interrupts: %q, %v", in.text, in.err)
+	}
+	if warned != 2 {
+		t.Errorf("how to leave was said %d times, want 2", warned)
 	}
 }

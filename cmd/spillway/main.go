@@ -22,10 +22,12 @@ type session struct {
 	stderr io.Writer
 	getenv func(string) (string, bool)
 	flags  globals
+	told   map[string]bool // notes that were printed; shared by copies of the session
 }
 
 // main runs one command and returns the exit code.
 func (s *session) main(args []string) int {
+	s.told = map[string]bool{}
 	command, err := s.parse(args)
 	if err == nil && command != nil {
 		s.flags = command.globals()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/checkpoint"
 	"github.com/spillway/spillway/internal/machine"
 	"github.com/spillway/spillway/internal/report"
 )
@@ -32,7 +33,30 @@ func (s *session) open(ctx context.Context, path modelPath) (*opened, error) {
 	if err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
+	s.tellDirect(c.Catalog())
 	return &opened{c, rt}, nil
+}
+
+// tellDirect says once why reads go through the page cache, if they do.
+func (s *session) tellDirect(cat *checkpoint.Catalog) {
+	for _, f := range cat.Files {
+		if why := f.Why(); why != "" {
+			s.tell(why)
+			return
+		}
+	}
+}
+
+// tell prints a note on stderr, the same one only once.
+func (s *session) tell(note string) {
+	if s.flags.Quiet || s.told[note] {
+		return
+	}
+	if s.told == nil {
+		s.told = map[string]bool{}
+	}
+	s.told[note] = true
+	fmt.Fprintf(s.stderr, "note: %s\n", note)
 }
 
 // openNamed is open for a MODEL argument.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,7 +82,7 @@ func (s *session) ollama(name string) (string, bool) {
 }
 
 // ollamaWeights reads a manifest and returns the path of the layer that holds the weights.
-func ollamaWeights(f *os.File, root string) (string, bool) {
+func ollamaWeights(r io.Reader, root string) (string, bool) {
 	var manifest struct {
 		Layers []struct {
 			MediaType string `json:"mediaType"`
@@ -89,9 +90,8 @@ func ollamaWeights(f *os.File, root string) (string, bool) {
 		} `json:"layers"`
 	}
 	const longest = 64 << 10
-	data := make([]byte, longest)
-	n, err := f.Read(data)
-	if err != nil || json.Unmarshal(data[:n], &manifest) != nil {
+	data, err := io.ReadAll(io.LimitReader(r, longest))
+	if err != nil || json.Unmarshal(data, &manifest) != nil {
 		return "", false
 	}
 	for _, l := range manifest.Layers {

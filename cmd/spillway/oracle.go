@@ -89,7 +89,13 @@ func (r *oracle) prompt(ctx context.Context, name string) error {
 		p.Greedy = oracleGreedy
 		p.Logits = func(_ int, row []float32) { greedy.add(1, len(row), row) }
 	}
-	added, err := r.m.Probe(ctx, p)
+	var added []int32
+	var vector []float32
+	if r.m.Embedding() {
+		vector, err = r.m.EmbedProbe(ctx, p)
+	} else {
+		added, err = r.m.Probe(ctx, p)
+	}
 	if err != nil {
 		return err
 	}
@@ -102,11 +108,7 @@ func (r *oracle) prompt(ctx context.Context, name string) error {
 	for _, tap := range slices.Sorted(maps.Keys(taps)) {
 		r.keepTap(tap, *taps[tap])
 	}
-	if _, ok := r.want[name+".embedding"]; ok {
-		vector, err := r.m.Embed(ctx, ids)
-		if err != nil {
-			return err
-		}
+	if _, ok := r.want[name+".embedding"]; ok && vector != nil {
 		r.found = append(r.found, safetensors.Float32s(name+".embedding", []int{len(vector)}, vector))
 	}
 	return nil

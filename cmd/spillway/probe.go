@@ -53,7 +53,7 @@ func (c *probeCommand) run(s *session) error {
 }
 
 // ids returns the tokens of whichever of the flags is given.
-func (c *probeCommand) ids(o *opened) ([]int32, error) {
+func (c *probeCommand) ids(o *opened) (ids []int32, err error) {
 	given := 0
 	for _, v := range []string{c.IDs, c.IDsFile, c.Prompt} {
 		if v != "" {
@@ -63,13 +63,17 @@ func (c *probeCommand) ids(o *opened) ([]int32, error) {
 	if given != 1 {
 		return nil, usagef("one of --ids, --ids-file and --prompt is needed")
 	}
+	lease := newTextLease(o.rt)
+	defer lease.release()
 	text := c.IDs
 	switch {
 	case c.Prompt != "":
+		if err := lease.growFor(c.Prompt); err != nil {
+			return nil, err
+		}
 		return o.Tokens(spillway.Request{Prompt: c.Prompt, Raw: true})
 	case c.IDsFile != "":
-		var err error
-		if text, err = readPromptFile(c.IDsFile); err != nil {
+		if text, err = readPromptFile(c.IDsFile, lease); err != nil {
 			return nil, err
 		}
 	}

@@ -80,18 +80,17 @@ func (p *probed) writeLogits(ctx context.Context, w *safetensors.Writer) error {
 
 func (p *probed) writeEmbedding(ctx context.Context, w *safetensors.Writer) error {
 	hidden := p.m.Layout().Hidden
-	vector, err := p.m.Embed(ctx, p.ids)
-	err = errors.Join(err, w.Add("embedding", "F32", hidden), w.Add("hidden", "F32", len(p.ids), hidden), p.begin(w))
-	if err == nil {
-		err = writeFloats(w, vector)
-	}
+	err := errors.Join(w.Add("hidden", "F32", len(p.ids), hidden), w.Add("embedding", "F32", hidden), p.begin(w))
 	if err != nil {
 		return err
 	}
 	request := spillway.Probe{IDs: p.ids, Rows: func(_ int, row []float32) error { return writeFloats(w, row) }}
 	p.setTap(&request)
-	_, err = p.m.Probe(ctx, request)
+	vector, err := p.m.EmbedProbe(ctx, request)
 	if err = errors.Join(err, p.failed); err != nil {
+		return err
+	}
+	if err := writeFloats(w, vector); err != nil {
 		return err
 	}
 	return p.finish(w)

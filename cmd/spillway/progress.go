@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/report"
 )
 
@@ -67,5 +68,44 @@ func (p *progress) end() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprint(p.w, "\r\x1b[K")
+	if !p.shown.IsZero() {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}
+
+// loadingTick is how often watchLoading looks.
+const loadingTick = 100 * time.Millisecond
+
+// watchLoading shows a bar on a terminal while a model reads its weights for the first time. The
+// function that it returns ends that, and may be called again.
+func (s *session) watchLoading(o *opened, m *spillway.Model) (end func()) {
+	bar := s.newProgress("loading")
+	if bar == nil || o.Embedded() {
+		return func() {}
+	}
+	p := m.CurrentPlan()
+	return bar.watch(loadingTick, p.PinnedBytes+p.StreamedBytes, func() int64 { return m.IO().Read })
+}
+
+// watch shows what done returns until that is the total, or until end is called.
+func (p *progress) watch(tick time.Duration, total int64, done func() int64) (end func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		defer p.end()
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		for n := done(); n < total; n = done() {
+			select {
+			case <-stop:
+				return
+			case <-ticker.C:
+				p.set(n, total)
+			}
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(stop)
+		<-stopped
+	})
 }

@@ -31,12 +31,6 @@ func notes(c *spillway.Checkpoint) []string {
 	if c.DefaultTemplate() {
 		all = append(all, "the model has no chat template; the default one was used (--raw leaves it out)")
 	}
-	for _, f := range c.Catalog().Files {
-		if why := f.Why(); why != "" {
-			all = append(all, why)
-			break
-		}
-	}
 	return all
 }
 
@@ -46,7 +40,7 @@ func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *pl
 	if s.flags.Quiet && !s.flags.JSON {
 		return nil
 	}
-	if ctx.Err() == nil {
+	if ctx.Err() == nil && r.FinishReason != spillway.FinishError {
 		speeds, err := o.Measure(p, s.flags.Exact)
 		if err != nil {
 			return err
@@ -97,10 +91,16 @@ func workOf(m *spillway.Model, a *spillway.Answer) plan.Work {
 		Read: io.Read, Active: io.Passed, Seconds: (a.Prefill + a.Decode).Seconds(),
 		Operations: operations(m, len(a.PromptIDs)-a.CachedTokens+len(a.IDs)-1, len(a.IDs)),
 	}
-	if io.Sweeps > 0 {
-		w.Required = p.PinnedBytes + p.StreamedBytes + (io.Sweeps-1)*p.RequiredBytes()
-	}
+	// The first sweep that passes a weight reads it.
+	w.Required = max(required(p, io.Passed, io.Sweeps-1), min(p.PinnedBytes+p.StreamedBytes, io.Passed))
 	return w
+}
+
+// required is the least that any policy reads for sweeps that passed so many bytes, where so many of
+// them begin with what the budget holds beyond the least. A sweep without the head passes less.
+func required(p *plan.Plan, passed, sweeps int64) int64 {
+	active := p.PinnedBytes + p.StreamedBytes
+	return max(passed-max(sweeps, 0)*(active-p.RequiredBytes()), 0)
 }
 
 // operations of the matrices for so many rows, some of which reach the head.

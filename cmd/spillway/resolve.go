@@ -9,6 +9,9 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
 // embeddedName is the known name of the model that is part of the program.
@@ -76,35 +79,15 @@ func looksLikePath(s string) bool {
 	return !strings.ContainsAny(s, " \t\n") && strings.ContainsAny(s, `/\`)
 }
 
-// modelIn returns the model in a folder: the folder itself in Hugging Face layout, else its one
-// GGUF file, or the first of its one set of shards.
+// modelIn returns the model in a folder: its GGUF file, which has a name of its own, or the folder
+// itself where that is the model.
 func modelIn(dir string) (modelPath, error) {
-	if _, err := os.Stat(filepath.Join(dir, "config.json")); err == nil {
-		return modelPath(dir), nil
-	}
-	entries, err := os.ReadDir(dir)
+	path, err := checkpoint.Find(vfs.OS(), dir)
 	if err != nil {
 		return "", err
 	}
-	var found []string
-	for _, e := range entries {
-		name := e.Name()
-		if !strings.EqualFold(filepath.Ext(name), ".gguf") || strings.HasPrefix(name, "mmproj") {
-			continue
-		}
-		if shard := shardForm().FindStringSubmatch(name); shard == nil || strings.Trim(shard[1], "0") == "1" {
-			found = append(found, name)
-		}
+	if strings.EqualFold(filepath.Ext(path), ".gguf") {
+		return modelPath(path), nil
 	}
-	switch len(found) {
-	case 0:
-		return "", fmt.Errorf("the folder %s has neither a config.json nor a GGUF file", dir)
-	case 1:
-		return modelPath(filepath.Join(dir, found[0])), nil
-	}
-	return "", fmt.Errorf("the folder %s has %d models; name one of %s", dir, len(found), strings.Join(found, ", "))
+	return modelPath(dir), nil
 }
-
-var shardForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`-(\d{5})-of-\d{5}\.gguf$`)
-})

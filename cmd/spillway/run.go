@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"strings"
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/report"
@@ -29,9 +27,6 @@ func (*runCommand) Help() string {
 		"  git diff | spillway run model.gguf - --system \"Write a commit message.\""
 }
 
-// maxPrompt is how much text is read from a file or a pipe.
-const maxPrompt = 8 << 20
-
 func (c *runCommand) run(s *session) error {
 	path, prompt, err := c.arguments(s)
 	if err != nil {
@@ -47,30 +42,24 @@ func (c *runCommand) run(s *session) error {
 }
 
 // arguments decides what model and prompt mean.
-func (c *runCommand) arguments(s *session) (modelPath, string, error) {
-	var path modelPath
-	var err error
-	prompt := c.Prompt
+func (c *runCommand) arguments(s *session) (path modelPath, prompt promptSource, err error) {
+	prompt.text, prompt.file = c.Prompt, c.PromptFile
 	switch {
 	case c.Model == "" || c.Model == "-" && c.Prompt == "":
-		prompt = c.Model
+		prompt.text = c.Model
 	case c.Prompt != "" || c.PromptFile != "":
 		path, err = s.resolve(c.Model)
 	default:
-		path, prompt, err = s.modelOrPrompt(c.Model)
+		path, prompt.text, err = s.modelOrPrompt(c.Model)
 	}
-	if err != nil {
-		return "", "", err
-	}
-	if c.PromptFile != "" {
-		if prompt != "" {
-			return "", "", usagef("there is a prompt and a --prompt-file; one of them would do")
-		}
-		prompt, err = readPromptFile(c.PromptFile)
-		return path, prompt, err
-	}
-	if prompt == "" || prompt == "-" {
-		prompt, err = s.readPrompt(prompt == "-")
+	switch {
+	case err != nil:
+	case prompt.file != "" && prompt.text != "":
+		err = usagef("there is a prompt and a --prompt-file; one of them would do")
+	case prompt.text == "-":
+		prompt.text = ""
+	case prompt.text == "" && prompt.file == "" && isTerminal(s.stdin):
+		err = usagef("there is no prompt; give one, or - to type it")
 	}
 	return path, prompt, err
 }
@@ -91,39 +80,6 @@ func (s *session) modelOrPrompt(arg string) (path modelPath, prompt string, err 
 	return "", arg, nil
 }
 
-func readPromptFile(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", fmt.Errorf("prompt file: %w", err)
-	}
-	defer f.Close()
-	return readText(f)
-}
-
-// readPrompt reads stdin, if it is a pipe or the user asked for it.
-func (s *session) readPrompt(asked bool) (string, error) {
-	if !asked && isTerminal(s.stdin) {
-		return "", usagef("there is no prompt; give one, or - to type it")
-	}
-	text, err := readText(s.stdin)
-	if err == nil && text == "" {
-		err = usagef("the prompt on stdin is empty")
-	}
-	return text, err
-}
-
-// readText reads a prompt; one newline at its end, which shells and editors add, is not part of it.
-func readText(r io.Reader) (string, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxPrompt+1))
-	if err != nil {
-		return "", fmt.Errorf("reading the prompt: %w", err)
-	}
-	if len(data) > maxPrompt {
-		return "", fmt.Errorf("the prompt is longer than %d MiB", maxPrompt>>20)
-	}
-	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
-}
-
 // request is what the flags ask of the model.
 func (c *runCommand) request(o *opened, prompt string) (spillway.Request, error) {
 	r, err := c.samplingFlags.request(o.Defaults())
@@ -137,36 +93,72 @@ func (c *runCommand) request(o *opened, prompt string) (spillway.Request, error)
 	return r, err
 }
 
-func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt string) error {
-	r, err := c.request(o, prompt)
+// encode reads the prompt and turns it into ids. Its texts are garbage after that.
+func (c *runCommand) encode(ctx context.Context, s *session, o *opened, prompt promptSource) (spillway.Request, error) {
+	lease := newTextLease(o.rt)
+	text, err := prompt.read(ctx, s, lease)
+	if ctx.Err() != nil {
+		return spillway.Request{}, ctx.Err() // the reader may still use the lease
+	}
+	defer lease.release()
 	if err != nil {
-		return err
+		return spillway.Request{}, err
+	}
+	if err := lease.growFor(text, c.System); err != nil {
+		return spillway.Request{}, err
+	}
+	r, err := c.request(o, text)
+	if err != nil {
+		return r, err
 	}
 	r.IDs, err = o.Tokens(r)
+	r.Prompt, r.Messages = "", nil
+	return r, err
+}
+
+// errVectors is what a model without a head answers to those who want text.
+func errVectors(o *opened) error {
+	return fmt.Errorf("%s gives vectors, not text: probe writes the embedding of a text to a file", visible(o.Name(), 60))
+}
+
+func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt promptSource) error {
+	if o.Embedding() {
+		return errVectors(o)
+	}
+	r, err := c.encode(ctx, s, o, prompt)
 	if err != nil {
 		return err
 	}
-	m, err := s.start(ctx, o, spillway.ModelOptions{Context: s.contextFor(o, r)})
+	planned := s.contextFor(o, r)
+	if n := o.MaxTokens(r, len(r.IDs)); n > planned-len(r.IDs) {
+		return &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
+	}
+	m, err := s.start(ctx, o, spillway.ModelOptions{Context: planned})
 	if err != nil {
 		return err
 	}
-	out := newStream(s)
-	a, err := m.Generate(ctx, r, out.emit)
-	if err == nil {
-		err = out.end()
-	}
-	if err != nil {
-		return errors.Join(err, m.Close())
+	return generateAndReport(ctx, s, o, m, r)
+}
+
+// generateAndReport prints an answer and what it cost, also when it ended midway, and closes the model.
+func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.Model, r spillway.Request) error {
+	out := newStream(s, s.watchLoading(o, m))
+	a, failed := m.Generate(ctx, r, out.emit)
+	if err := out.end(a != nil); err != nil || a == nil {
+		return errors.Join(failed, err, m.Close())
 	}
 	p, w, rep := m.CurrentPlan(), workOf(m, a), newReport(o, m, a)
 	rep.IO = report.IO{RequiredBytes: w.Required, ReadBytes: w.Read, HitBytes: m.IO().Hit}
 	if err := m.Close(); err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
 	if err := s.report(ctx, o, rep, p, w); err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
-	if a.FinishReason == spillway.FinishCancelled {
+	switch {
+	case failed != nil:
+		return &brokenError{failed}
+	case a.FinishReason == spillway.FinishCancelled:
 		return errInterrupted
 	}
 	return nil
@@ -183,19 +175,21 @@ func (s *session) contextFor(o *opened, r spillway.Request) int {
 
 // A stream prints an answer as it comes, unless JSON is wanted.
 type stream struct {
-	w    io.Writer // nil: nothing is printed
-	last byte
-	err  error
+	w     io.Writer // nil: nothing is printed
+	begin func()    // is called before the first text, maybe again
+	last  byte
+	err   error
 }
 
-func newStream(s *session) *stream {
+func newStream(s *session, begin func()) *stream {
 	if s.flags.JSON {
-		return &stream{}
+		return &stream{begin: begin}
 	}
-	return &stream{w: s.stdout}
+	return &stream{w: s.stdout, begin: begin}
 }
 
 func (t *stream) emit(text string) {
+	t.begin()
 	if t.w == nil || t.err != nil || text == "" {
 		return
 	}
@@ -203,9 +197,10 @@ func (t *stream) emit(text string) {
 	t.last = text[len(text)-1]
 }
 
-// end finishes the line.
-func (t *stream) end() error {
-	if t.w != nil && t.err == nil && t.last != '\n' {
+// end finishes the line of an answer, if there is one.
+func (t *stream) end(answered bool) error {
+	t.begin()
+	if answered && t.w != nil && t.err == nil && t.last != '\n' {
 		_, t.err = io.WriteString(t.w, "\n")
 	}
 	if t.err != nil {

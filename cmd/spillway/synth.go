@@ -28,6 +28,9 @@ func (*synthCommand) Help() string {
 		"Example:\n\n  spillway synth tinyllama-1.1b --type q4_k_m --out /tmp/tiny.gguf"
 }
 
+// unused names the flags that mean nothing here.
+func (*synthCommand) unused() []string { return []string{"memory", "exact"} }
+
 func (c *synthCommand) run(s *session) error {
 	ctx, stop := s.interruptible()
 	defer stop()

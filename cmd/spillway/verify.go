@@ -66,11 +66,20 @@ func (c *verifyCommand) run(s *session) error {
 	if err != nil {
 		return err
 	}
+	s.tellDirect(cat)
 	v, err := digests(ctx, s, cat)
 	if err == nil {
 		err = c.print(s, v)
 	}
 	return s.interrupted(ctx, errors.Join(err, cat.Close()))
+}
+
+// unused names the flags that mean nothing here.
+func (c *verifyCommand) unused() []string {
+	if c.Identity {
+		return []string{"context", "threads"}
+	}
+	return []string{"context", "threads", "exact"}
 }
 
 func (c *verifyCommand) print(s *session, v *verified) error {
@@ -105,6 +114,16 @@ const verifyBuffer = 1 << 20
 
 // digests reads every byte of a checkpoint once.
 func digests(ctx context.Context, s *session, cat *checkpoint.Catalog) (v *verified, err error) {
+	rt, err := s.runtime()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	release, err := rt.Reserve(verifyBuffer, "reads")
+	if err != nil {
+		return nil, enough(err, verifyBuffer, "reading a file")
+	}
+	defer release()
 	buf, err := mem.New(budget.New(verifyBuffer), budget.Staging, verifyBuffer, "reads")
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ func TestDigests(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, _ := testSession(t, nil)
+		s.flags.Memory = "auto"
 		v, err := digests(context.Background(), s, cat)
 		if err != nil {
 			t.Fatal(err)

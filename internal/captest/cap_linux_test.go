@@ -320,6 +320,22 @@ func TestCapSmolLM2(t *testing.T) {
 	smolLM2(t, 64).checkCap(t)
 }
 
+// TestCapTinyModel: what a program takes while it starts (its file, read ahead; the tokenizer before
+// the model) must be in the least too, which shows where the model is small. The least that one
+// process promises must do for the next one.
+func TestCapTinyModel(t *testing.T) {
+	model := testutil.Shared(t, "oracle-gguf/models/qwen2.gguf")
+	c := capCase{bin: needProgram(t), model: model, prompt: "a", context: 16, tokens: 2}
+	least := c.least(t)
+	for range 3 {
+		o := c.survivor(t, least, 0)
+		t.Logf("--memory %s: peak %s", size(least), size(o.Peak))
+		if o.Peak > least {
+			t.Errorf("the kernel counted %s with --memory %s", size(o.Peak), size(least))
+		}
+	}
+}
+
 func TestCapSmolLM2Full(t *testing.T) {
 	needBig(t)
 	smolLM2(t, 512).checkCap(t)

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/checkpoint/gguf"
 	"github.com/spillway/spillway/internal/testutil"
 	"github.com/spillway/spillway/internal/vfs"
 )
@@ -151,10 +153,30 @@ func TestFromFiles(t *testing.T) {
 	if text, err := tmpl.Render(Input{}); err != nil || text != "<s></s>" {
 		t.Errorf("%q, %v", text, err)
 	}
-	for _, bad := range []string{`{"chat_template": 5}`, `{"chat_template": [{"name": "a"}, {"name": "b"}]}`, `[]`, `{"a": `, ``, `{"bos_token": 4}`} {
+	for _, bad := range []string{`{"chat_template": 5}`, `{"chat_template": [{"name": "a"}, {"name": "b"}]}`, `[]`, `{"a": `, ``, `{"bos_token": 4}`,
+		`{"x": "` + strings.Repeat("x", maxSource+1) + `"}`} {
 		var format *checkpoint.FormatError
 		if _, err := fromFiles(folder(map[string]string{"tokenizer_config.json": bad})); !errors.As(err, &format) {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// TestUnreadableTemplate: a template that a GGUF file has but that cannot be read is no default.
+func TestUnreadableTemplate(t *testing.T) {
+	for name, value := range map[string]any{"long": strings.Repeat("x", maxSource+1), "number": uint32(1)} {
+		var b bytes.Buffer
+		w := gguf.NewWriter(&b)
+		if err := errors.Join(w.Set("tokenizer.chat_template", value), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		c, err := checkpoint.OpenFile(vfs.Bytes("test.gguf", b.Bytes()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var format *checkpoint.FormatError
+		if tmpl, err := FromCatalog(c); !errors.As(err, &format) {
+			t.Errorf("%s: %+v, %v", name, tmpl, err)
 		}
 	}
 }

@@ -2,14 +2,11 @@ package chat
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path/filepath"
 
 	"github.com/spillway/spillway/internal/checkpoint"
-	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/checkpoint/jsonscan"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
@@ -28,28 +25,31 @@ func Default() *Template { return newTemplate(DefaultName, chatML) }
 // chat_template.jinja, or chat_template in tokenizer_config.json, of several the one named "default". A
 // model without one gets Default. The template is read when it is first rendered.
 func FromCatalog(c *checkpoint.Catalog) (*Template, error) {
-	if c.Format == checkpoint.GGUF {
-		if source, ok := c.Meta.String("tokenizer.chat_template"); ok && source != "" {
-			return newTemplate("the model's (tokenizer.chat_template)", source), nil
-		}
+	if c.Format != checkpoint.GGUF {
+		return fromFiles(c.OpenBeside)
+	}
+	const key = "tokenizer.chat_template"
+	if source, ok := c.Meta.String(key); ok && source != "" {
+		return newTemplate("the model's ("+key+")", source), nil
+	} else if ok {
 		return Default(), nil
 	}
-	return fromFiles(c.OpenBeside)
+	for k := range c.Meta.Keys() {
+		if k == key {
+			return nil, &checkpoint.FormatError{Path: c.Path, Where: "key " + key, What: fmt.Sprintf("it is no string of at most %d bytes", maxSource)}
+		}
+	}
+	return Default(), nil
 }
 
-// FromFolder returns the template of a folder, which may hold nothing else.
-func FromFolder(fsys vfs.FS, dir string) (*Template, error) {
-	return fromFiles(func(name string) (vfs.File, error) { return fsys.Open(filepath.Join(dir, name)) })
-}
-
-func fromFiles(open func(name string) (vfs.File, error)) (*Template, error) {
+func fromFiles(open vfs.Opener) (*Template, error) {
 	var config config
-	if _, err := stream(open, "tokenizer_config.json", config.read); err != nil {
+	if _, err := open.Stream("tokenizer_config.json", config.read); err != nil {
 		return nil, err
 	}
 	const file = "chat_template.jinja"
 	var source []byte
-	found, err := stream(open, file, func(r io.Reader) (err error) {
+	found, err := open.Stream(file, func(r io.Reader) (err error) {
 		source, err = io.ReadAll(io.LimitReader(r, maxSource+1))
 		return err
 	})
@@ -67,111 +67,44 @@ func fromFiles(open func(name string) (vfs.File, error)) (*Template, error) {
 	return t, nil
 }
 
-// stream calls read with the content of a file. It reports whether the file is there.
-func stream(open func(name string) (vfs.File, error), name string, read func(io.Reader) error) (bool, error) {
-	file, err := open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer file.Close()
-	const buffer = 32 << 10
-	r, err := vfs.NewReader(file, 0, file.Size(), mem.AlignUp(make([]byte, buffer+file.Align()), file.Align()))
-	if err != nil {
-		return false, err
-	}
-	if err := read(r); err != nil {
-		return false, fmt.Errorf("%s: %w", file.Name(), err)
-	}
-	return true, nil
-}
-
 // config is the part of tokenizer_config.json that templates need.
 type config struct{ template, bos, eos string }
 
-// damaged makes an error of what is wrong with JSON.
-func damaged(err error) error {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return &checkpoint.FormatError{What: "damaged JSON: " + err.Error()}
-	}
-	return err
-}
-
-// read goes through the file token by token: its list of added tokens can have a megabyte.
+// read goes through the file as a stream: its list of added tokens can have a megabyte.
 func (c *config) read(r io.Reader) error {
-	d := json.NewDecoder(r)
-	if token, err := d.Token(); err != nil || token != json.Delim('{') {
-		if err == nil {
-			err = &checkpoint.FormatError{What: "it is no JSON object"}
-		}
-		return damaged(err)
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err == nil {
-			err = c.member(d, key)
-		}
-		if err != nil {
-			return damaged(err)
-		}
-	}
-	return nil
-}
-
-func (c *config) member(d *json.Decoder, key json.Token) error {
-	switch key {
-	case "bos_token":
-		return decodeToken(d, &c.bos)
-	case "eos_token":
-		return decodeToken(d, &c.eos)
-	case "chat_template":
+	s := jsonscan.New(r, maxSource)
+	return s.Object(func(key []byte) (err error) {
 		var raw json.RawMessage
-		if err := d.Decode(&raw); err != nil {
-			return err
+		switch string(key) {
+		case "bos_token":
+			c.bos, err = readToken(s)
+		case "eos_token":
+			c.eos, err = readToken(s)
+		case "chat_template":
+			if raw, err = s.Raw(2 * maxSource); err == nil {
+				c.template, err = pick(raw)
+			}
+		default:
+			err = s.Skip()
 		}
-		var err error
-		c.template, err = pick(raw)
 		return err
-	}
-	return skip(d)
+	})
 }
 
-// skip passes a value of any kind.
-func skip(d *json.Decoder) error {
-	for depth := 0; ; {
-		token, err := d.Token()
-		if err != nil {
-			return err
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-		if depth == 0 {
-			return nil
-		}
+// readToken reads a token that is given as a string, as an object with its content, or as null.
+func readToken(s *jsonscan.Scanner) (token string, err error) {
+	const most = 64 << 10
+	c, err := s.Peek()
+	if err != nil {
+		return "", err
 	}
-}
-
-// decodeToken reads a token that is given as a string, as an object with its content, or as null.
-func decodeToken(d *json.Decoder, into *string) error {
-	var raw json.RawMessage
-	if err := d.Decode(&raw); err != nil {
-		return err
+	if c != '{' {
+		err = s.Decode(&token, most)
+		return token, err
 	}
 	var object struct{ Content string }
-	if len(raw) > 0 && raw[0] == '{' {
-		err := json.Unmarshal(raw, &object)
-		*into = object.Content
-		return err
-	}
-	return json.Unmarshal(raw, into)
+	err = s.Decode(&object, most)
+	return object.Content, err
 }
 
 // pick returns the template of chat_template: a string, or a list of named ones.

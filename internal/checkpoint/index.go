@@ -8,11 +8,16 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway/internal/checkpoint/container"
+	"github.com/spillway/spillway/internal/checkpoint/jsonscan"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
-// maxShards bounds the files that an index may name.
-const maxShards = 4096
+const (
+	// maxShards bounds the files that an index may name.
+	maxShards = 4096
+	// maxText bounds its names, in bytes.
+	maxText = 64 << 10
+)
 
 // openIndex opens the files that an index.json names. The index is streamed twice, so that its map
 // of a hundred thousand names is never held.
@@ -41,7 +46,7 @@ func (c *Catalog) openIndex(name string) (err error) {
 
 // weightMap streams an index: each is called for every name and its file.
 func weightMap(index vfs.File, each func(name, shard string) error) error {
-	j := container.NewJSON(container.NewReader(index, 0, index.Size()))
+	j := jsonscan.New(container.NewReader(index, 0, index.Size()), maxText)
 	found := false
 	err := j.Object(func(key []byte) error {
 		if string(key) != "weight_map" || found {
@@ -60,19 +65,19 @@ func weightMap(index vfs.File, each func(name, shard string) error) error {
 	if err == nil {
 		err = j.End()
 	}
-	var ours *FormatError
-	var drive *container.ReadError
-	switch {
-	case err == nil && found:
-		return nil
-	case err == nil:
-		return &FormatError{Path: index.Name(), What: "it has no weight_map"}
-	case errors.As(err, &ours):
-		return err
-	case errors.As(err, &drive):
-		return fmt.Errorf("%s: %w", index.Name(), err)
+	if err == nil && !found {
+		err = &FormatError{What: "it has no weight_map"}
 	}
-	return &FormatError{Path: index.Name(), What: err.Error()}
+	var ours *FormatError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &ours):
+		return fmt.Errorf("%s: %w", index.Name(), err)
+	case ours.Path == "":
+		ours.Path = index.Name()
+	}
+	return err
 }
 
 // indexShards returns the files that an index names, each once, sorted.

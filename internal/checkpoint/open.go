@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,7 +26,7 @@ func Open(fsys vfs.FS, path string) (*Catalog, error) {
 	c := &Catalog{Path: path, Dir: filepath.Dir(path), fsys: fsys}
 	if info.IsDir() {
 		c.Dir = path
-		if path, err = c.findModel(); err != nil {
+		if path, err = Find(fsys, path); err != nil {
 			return nil, err
 		}
 	}
@@ -68,9 +69,10 @@ const (
 	indexSuffix = ".safetensors.index.json"
 )
 
-// findModel looks for the model in the folder.
-func (c *Catalog) findModel() (string, error) {
-	entries, err := c.fsys.ReadDir(c.Dir)
+// Find returns the file that Open opens for a folder: model.safetensors or its index, else the one
+// other index, safetensors file, or GGUF file (of a split set the first) that it holds.
+func Find(fsys vfs.FS, dir string) (string, error) {
+	entries, err := fsys.ReadDir(dir)
 	if err != nil {
 		return "", err
 	}
@@ -78,38 +80,31 @@ func (c *Catalog) findModel() (string, error) {
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case name == plainName:
-			return filepath.Join(c.Dir, name), nil
+			return filepath.Join(dir, name), nil
 		case strings.HasSuffix(name, indexSuffix):
 			index = append(index, name)
 		case strings.HasSuffix(name, ".safetensors"):
 			weights = append(weights, name)
-		case strings.HasSuffix(name, ".gguf") && firstShard(name):
+		case isGGUF(name) && firstShard(name) && !strings.Contains(strings.ToLower(name), "mmproj"): // a part for images
 			ggufs = append(ggufs, name)
 		}
 	}
-	if i := "model" + indexSuffix; contains(index, i) {
-		return filepath.Join(c.Dir, i), nil
+	if i := "model" + indexSuffix; slices.Contains(index, i) {
+		return filepath.Join(dir, i), nil
 	}
 	for _, found := range [][]string{index, weights, ggufs} {
 		switch len(found) {
 		case 0:
 		case 1:
-			return filepath.Join(c.Dir, found[0]), nil
+			return filepath.Join(dir, found[0]), nil
 		default:
-			return "", &FormatError{Path: c.Dir, What: fmt.Sprintf("the folder holds several models: %s", strings.Join(found, ", ")), Hint: "name one of the files"}
+			return "", &FormatError{Path: dir, What: fmt.Sprintf("the folder holds several models: %s", strings.Join(found, ", ")), Hint: "name one of the files"}
 		}
 	}
-	return "", &FormatError{Path: c.Dir, What: "no model in this folder", Hint: "a .gguf file, model.safetensors or model.safetensors.index.json is looked for"}
+	return "", &FormatError{Path: dir, What: "no model in this folder", Hint: "a .gguf file, model.safetensors or model.safetensors.index.json is looked for"}
 }
 
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
-}
+func isGGUF(name string) bool { return strings.EqualFold(filepath.Ext(name), ".gguf") }
 
 // shardName is how the files of a split GGUF set are called.
 var shardName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})\.gguf$`)

@@ -23,7 +23,7 @@ type Config struct {
 	// Sequences is how many requests run at once at most, the others wait; 0: any number. The plan's
 	// cache is made for so many.
 	Sequences int
-	Context  int // most positions of a sequence
+	Context   int // most positions of a sequence
 }
 
 // Engine runs steps on a goroutine of its own while there are requests.

@@ -18,25 +18,6 @@ func toF16Go(dst []uint16, src []float32) bool {
 	return finite
 }
 
-// FromF16 widens binary16 values, exactly.
-func FromF16(dst []float32, src []uint16) {
-	for i, h := range src {
-		dst[i] = quant.F16ToF32(h)
-	}
-}
-
-// ToBF16 rounds src to bfloat16, half to even; NaN becomes quiet. finite is as for ToF16.
-func ToBF16(dst []uint16, src []float32) (finite bool) {
-	dst = dst[:len(src)]
-	finite = true
-	for i, v := range src {
-		h := quant.F32ToBF16(v)
-		dst[i] = h
-		finite = finite && h&0x7f80 != 0x7f80
-	}
-	return finite
-}
-
 // AllFinite reports whether no element of x is NaN or infinite.
 func AllFinite(x []float32) bool {
 	for _, v := range x {

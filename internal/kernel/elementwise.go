@@ -26,15 +26,6 @@ func addGo(dst, x []float32) {
 	}
 }
 
-// AddBias adds bias to each of the len(rows)/len(bias) rows.
-func AddBias(rows, bias []float32) {
-	n := len(bias)
-	for n > 0 && len(rows) >= n {
-		active.vector.add(rows[:n], bias)
-		rows = rows[n:]
-	}
-}
-
 // Scale multiplies every element by f.
 func Scale(x []float32, f float32) { active.vector.scale(x, f) }
 

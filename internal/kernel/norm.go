@@ -17,6 +17,13 @@ func RMSNorm(dst, x, weight []float32, eps float32) {
 	active.vector.scaleWeight(dst, x, weight[:len(x)], f)
 }
 
+// Normalize divides x by its length √Σx², in the order of docs/numerics.md; a vector of length 0 stays.
+func Normalize(x []float32) {
+	if length := float32(math.Sqrt(float64(active.vector.sumSquares(x)))); length != 0 {
+		active.vector.divide(x, x, length)
+	}
+}
+
 // rmsFactor is 1 / sqrt(sum/n + eps), every step rounded to float32.
 func rmsFactor(sum float32, n int, eps float32) float32 {
 	mean := sum / float32(n)

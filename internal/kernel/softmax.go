@@ -36,20 +36,3 @@ func LogSumExp(x []float32) float64 {
 	}
 	return m + math.Log(sum)
 }
-
-// Softmax replaces x by exp(x − max) / Σ exp(x − max): the running sums are those of docs/numerics.md.
-func Softmax(x []float32) {
-	m := float32(math.Inf(-1))
-	for _, v := range x {
-		m = max(m, v)
-	}
-	var s [8]float32
-	for i, v := range x {
-		x[i] = Exp(v - m)
-		s[i&7] += x[i]
-	}
-	l := total(&s)
-	for i := range x {
-		x[i] /= l
-	}
-}

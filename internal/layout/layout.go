@@ -89,17 +89,3 @@ func (m *Model) VectorBytes() int64 {
 	}
 	return n
 }
-
-// SweptBytes is the size of all matrices that one sweep passes, each counted once.
-func (m *Model) SweptBytes() int64 {
-	var n int64
-	for _, b := range m.Bundles {
-		if b.Kind == Embedding {
-			continue
-		}
-		for _, x := range b.Matrices {
-			n += x.Bytes()
-		}
-	}
-	return n
-}

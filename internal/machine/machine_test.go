@@ -21,17 +21,20 @@ func fixture(files map[string]string) tree {
 	return tree{m}
 }
 
-func TestGroups(t *testing.T) {
+// groupsTest is a tree of files and the groups that it says we are in.
+type groupsTest struct {
+	name  string
+	files map[string]string
+	want  []Group
+}
+
+func groupsTests() []groupsTest {
 	const v2Stat = "anon 100\nfile 900\ninactive_file 300\nactive_file 200\nslab_reclaimable 50\nfile_dirty 40\nfile_writeback 10\n"
 	const v1Stat = "cache 1\ninactive_file 7\nhierarchical_memory_limit %\ntotal_inactive_file 300\ntotal_active_file 200\ntotal_dirty 40\ntotal_writeback 10\n"
 	v1stat := func(limit string) string {
 		return "hierarchical_memory_limit " + limit + v1Stat[len("cache 1\ninactive_file 7\nhierarchical_memory_limit %"):]
 	}
-	tests := []struct {
-		name  string
-		files map[string]string
-		want  []Group
-	}{
+	return []groupsTest{
 		{"no groups at all", nil, nil},
 		{"v2 without limit", map[string]string{
 			"proc/self/cgroup":                    "0::/user.slice\n",
@@ -107,7 +110,10 @@ func TestGroups(t *testing.T) {
 			"sys/fs/cgroup/memory.max": "many\n",
 		}, nil},
 	}
-	for _, test := range tests {
+}
+
+func TestGroups(t *testing.T) {
+	for _, test := range groupsTests() {
 		t.Run(test.name, func(t *testing.T) {
 			m, err := fixture(test.files).memory()
 			if err != nil {

@@ -1,9 +1,6 @@
 package mem
 
-import (
-	"fmt"
-	"unsafe"
-)
+import "fmt"
 
 // Arena hands out pieces of a buffer, last in first out. It is for one goroutine. Contents are
 // undefined: pieces hold what was there before.
@@ -32,31 +29,6 @@ func (a *Arena) Alloc(n, align int) []byte {
 	a.used = start + n
 	a.peak = max(a.peak, a.used)
 	return a.buf[start:a.used:a.used]
-}
-
-// vectorAlign is what the widest vector loads like.
-const vectorAlign = 64
-
-// Float32s returns n values, aligned to 64 bytes.
-func (a *Arena) Float32s(n int) []float32 { return alloc[float32](a, n) }
-
-// Int32s returns n values, aligned to 64 bytes.
-func (a *Arena) Int32s(n int) []int32 { return alloc[int32](a, n) }
-
-// Int16s returns n values, aligned to 64 bytes.
-func (a *Arena) Int16s(n int) []int16 { return alloc[int16](a, n) }
-
-// Uint16s returns n values, aligned to 64 bytes.
-func (a *Arena) Uint16s(n int) []uint16 { return alloc[uint16](a, n) }
-
-func alloc[T Number](a *Arena, n int) []T {
-	var v T
-	size := int(unsafe.Sizeof(v))
-	if n > len(a.buf)/size {
-		panic(fmt.Sprintf("mem: arena of %d bytes has %d left, %d × %d asked: planned too small",
-			len(a.buf), a.Left(), n, size))
-	}
-	return As[T](a.Alloc(n*size, vectorAlign))
 }
 
 // Mark is the present level.

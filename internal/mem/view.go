@@ -34,20 +34,8 @@ func AsFloat32s(b []byte) []float32 { return As[float32](b) }
 // AsUint16s views bytes as 16-bit patterns, such as f16 or bf16 values.
 func AsUint16s(b []byte) []uint16 { return As[uint16](b) }
 
-// AsInt16s views bytes as 16-bit integers.
-func AsInt16s(b []byte) []int16 { return As[int16](b) }
-
-// AsInt32s views bytes as 32-bit integers.
-func AsInt32s(b []byte) []int32 { return As[int32](b) }
-
-// AsInt8s views bytes as signed bytes.
-func AsInt8s(b []byte) []int8 { return As[int8](b) }
-
 // FromFloat32s views f32 values as bytes.
 func FromFloat32s(s []float32) []byte { return From(s) }
-
-// FromUint16s views 16-bit patterns as bytes.
-func FromUint16s(s []uint16) []byte { return From(s) }
 
 // AlignUp returns the part of b that starts at a multiple of align, a power of two; it is empty if
 // b ends before.

@@ -3,6 +3,7 @@ package models
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -29,8 +30,8 @@ func (m memFS) Open(path string) (vfs.File, error) {
 	return vfs.Bytes(path, f.Data), nil
 }
 
-// folder is a checkpoint in Hugging Face layout, of random shapes: the plain configuration's.
-func folder(t testing.TB, config string) memFS {
+// folder is a checkpoint in Hugging Face layout, of the plain configuration's shapes, without some tensors.
+func folder(t testing.TB, config string, without ...string) memFS {
 	t.Helper()
 	shapes := map[string][]int{"model.embed_tokens.weight": {100, 64}, "model.norm.weight": {64}, "lm_head.weight": {100, 64}}
 	for i := range 6 {
@@ -41,6 +42,9 @@ func folder(t testing.TB, config string) memFS {
 		} {
 			shapes[fmt.Sprintf("model.layers.%d.%s.weight", i, name)] = shape
 		}
+	}
+	for _, name := range without {
+		delete(shapes, name)
 	}
 	return memFS{fstest.MapFS{"m/config.json": {Data: []byte(config)}, "m/model.safetensors": {Data: zeros(t, shapes)}}}
 }
@@ -123,6 +127,27 @@ func TestDescribe(t *testing.T) {
 		}
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: the error %v does not say %q", c.config, err, c.says)
+		}
+	}
+}
+
+// TestMissingHead: an output projection that is missing is the embedding, unless the configuration says
+// that it is not; embedding models need none.
+func TestMissingHead(t *testing.T) {
+	for change, says := range map[string]string{
+		`{}`:                             "",
+		`{"tie_word_embeddings": true}`:  "",
+		`{"tie_word_embeddings": false}`: "tie_word_embeddings is false, but the checkpoint has no lm_head.weight",
+	} {
+		m := folder(t, with(t, "llama", change), "lm_head.weight")
+		err := describe(t, m)
+		var config *ConfigError
+		if (err == nil) != (says == "") || err != nil && (!errors.As(err, &config) || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: the error %v does not say %q", change, err, says)
+		}
+		m.MapFS["m/1_Pooling/config.json"] = &fstest.MapFile{Data: []byte(`{"pooling_mode_mean_tokens": true}`)}
+		if err := describe(t, m); err != nil {
+			t.Errorf("%s, for embeddings: %v", change, err)
 		}
 	}
 }

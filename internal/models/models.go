@@ -76,6 +76,9 @@ func Describe(cat *checkpoint.Catalog) (*nn.Model, error) {
 	if err := pooling(cat, c, &d); err != nil {
 		return nil, err
 	}
+	if err := c.checkHead(src, d.Head); err != nil {
+		return nil, err
+	}
 	m, err := nn.Bind(d, src)
 	if err != nil {
 		return nil, &ConfigError{c.where, err.Error()}
@@ -121,6 +124,15 @@ func (c *config) tied(src *source) bool {
 		return true
 	}
 	return !src.has(standard["head"])
+}
+
+// checkHead refuses to tie what the configuration says is not tied.
+func (c *config) checkHead(src *source, head nn.Head) error {
+	tied, said := c.values.flag("tie_word_embeddings", "")
+	if head.None || !said || tied || src.has(src.names["head"]) {
+		return nil
+	}
+	return &ConfigError{c.where, fmt.Sprintf("tie_word_embeddings is false, but the checkpoint has no %s.weight", src.names["head"][0])}
 }
 
 // decoder is the frame that Llama-like families share.

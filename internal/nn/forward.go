@@ -192,7 +192,7 @@ func (r *run) linear(l linear, in *kernel.Acts, out []float32) error {
 		if err != nil {
 			return err
 		}
-		w := kernel.Weights{Type: l.m.Type, Rows: tile.Rows, Cols: l.m.Cols, Data: tile.Data}
+		w := kernel.Weights{Type: l.m.Type, Rows: tile.Rows, Cols: l.m.Cols, Data: tile.Bytes()}
 		kernel.MatMul(r.env.Pool, r.kernScratch, w, in, out[tile.Row0:], l.m.Rows, r.env.Exact)
 	}
 	if l.bias != nil {

@@ -128,30 +128,32 @@ func near(t *testing.T, got, want []float32) {
 	}
 }
 
-// Masks, positions and embeddings against a computation in float64.
-func TestForwardAgainstFloat64(t *testing.T) {
-	ids := tokens(1, 40)
+// sight is who sees whom, and at which angles keys and queries turn.
+type sight struct {
+	name   string
+	rope   *nn.Rope
+	window int
+	set    func(*nn.Segment)
+	sees   func(row, key int) bool
+	angle  func(row, i int) float64
+	plain  bool // equal to the causal case
+}
+
+// sights are the masks and positions of a sequence of n tokens.
+func sights(n int) []sight {
 	image := []kernel.Span{{Start: 5, End: 12}, {Start: 20, End: 33}}
 	inside := func(row, key int) bool {
 		return slices.ContainsFunc(image, func(s kernel.Span) bool {
 			return s.Start <= row && row < s.End && s.Start <= key && key < s.End
 		})
 	}
-	streams := make([][3]int32, len(ids)) // as Qwen2-VL numbers a small image
+	streams := make([][3]int32, n) // as Qwen2-VL numbers a small image
 	for i := range streams {
 		streams[i] = [3]int32{int32(i / 6), int32(i % 6), int32(i * 2 % 7)}
 	}
 	sectioned := &nn.Rope{Dim: 16, Base: 100, Sections: [3]int{3, 2, 3}}
 	stream := []int{0, 0, 0, 1, 1, 2, 2, 2}
-	for _, c := range []struct {
-		name   string
-		rope   *nn.Rope
-		window int
-		set    func(*nn.Segment)
-		sees   func(row, key int) bool
-		angle  func(row, i int) float64
-		plain  bool // equal to the causal case
-	}{
+	return []sight{
 		{name: "causal", rope: rope(), sees: causal, plain: true},
 		{name: "bidirectional", rope: rope(), set: func(s *nn.Segment) { s.Mask = kernel.Bidirectional },
 			sees: func(row, key int) bool { return true }},
@@ -168,7 +170,13 @@ func TestForwardAgainstFloat64(t *testing.T) {
 			angle: func(row, i int) float64 { return float64(streams[row][stream[i]]) * frequency(sectioned, i) }},
 		{name: "three equal streams", rope: sectioned, sees: causal, plain: true},
 		{name: "half of a head rotates", rope: &nn.Rope{Dim: 8, Base: 100}, sees: causal},
-	} {
+	}
+}
+
+// Masks, positions and embeddings against a computation in float64.
+func TestForwardAgainstFloat64(t *testing.T) {
+	ids := tokens(1, 40)
+	for _, c := range sights(len(ids)) {
 		t.Run(c.name, func(t *testing.T) {
 			d, w := nntest.Tiny(c.rope), nntest.NewWeights(quant.F32, 1)
 			for i := range d.Blocks {

@@ -40,9 +40,7 @@ func (r *Rope) frequencies(length int, vector func(*layout.Vector) []float32) ([
 		inv, factor = r.Scaling.Frequencies(r.Dim, r.Base, length)
 	}
 	if r.factors != nil {
-		for i, f := range vector(r.factors) {
-			inv[i] /= f
-		}
+		kernel.RopeDivide(inv, vector(r.factors))
 	}
 	return inv, factor
 }

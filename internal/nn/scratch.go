@@ -34,17 +34,24 @@ type Scratch struct {
 // ScratchBytes is what the arena of a pass over at most the given rows must hold.
 func (m *Model) ScratchBytes(c Scratch) int { return m.bodyBytes(c) + m.headBytes(c) }
 
-// PlanScratch sets the layout's scratch per row and returns what does not depend on the rows.
+// PlanScratch sets the layout's scratch per row and returns what does not depend on the rows. Their
+// sum is never less than ScratchBytes, and hardly more.
 func (m *Model) PlanScratch(c Scratch) (fixed int64) {
+	perRow, body := line(func(rows int) int { c.Rows = rows; return m.bodyBytes(c) })
+	perHeadRow, head := line(func(rows int) int { c.HeadRows = rows; return m.headBytes(c) })
+	m.Layout.ScratchPerRow, m.Layout.ScratchPerHeadRow = int64(perRow), int64(perHeadRow)
+	return int64(body + head)
+}
+
+// line is the lowest line above f whose slope is f's for many rows. Buffers are rounded up, so that f
+// is not a line itself.
+func line(f func(rows int) int) (slope, fixed int) {
 	const many = 512
-	at := func(rows, headRows int) int {
-		c.Rows, c.HeadRows = rows, headRows
-		return m.ScratchBytes(c)
+	slope = (f(2*many) - f(many) + many - 1) / many
+	for n := range many + 1 {
+		fixed = max(fixed, f(n)-n*slope)
 	}
-	none := at(0, 0)
-	m.Layout.ScratchPerRow = int64(at(many, 0)-none)/many + 1
-	m.Layout.ScratchPerHeadRow = int64(at(0, many)-none)/many + 1
-	return int64(none)
+	return slope, fixed
 }
 
 // bodyBytes is what the layers need.

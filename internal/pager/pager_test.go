@@ -156,7 +156,7 @@ func (b *bench) matrix(t failer, s *pager.Sweep, m *layout.Matrix) error {
 			return err
 		}
 		from := m.Offset + int64(row)*m.RowBytes()
-		if tile.Row0 != row || !bytes.Equal(tile.Data, b.data[m.File][from:from+int64(tile.Rows)*m.RowBytes()]) {
+		if tile.Row0 != row || !bytes.Equal(tile.Bytes(), b.data[m.File][from:from+int64(tile.Rows)*m.RowBytes()]) {
 			t.Fatalf("%s: tile of %d rows at %d, want row %d next; or other bytes", m.Name, tile.Rows, tile.Row0, row)
 		}
 		row += tile.Rows
@@ -175,7 +175,7 @@ func draw(t *rapid.T, m *layout.Model) plan.Request {
 	if !errors.As(err, &small) {
 		t.Fatal(err)
 	}
-	r.Budget = small.Least + int64(rapid.Float64Range(0, 1.5).Draw(t, "share")*float64(m.SweptBytes()))
+	r.Budget = small.Least + int64(rapid.Float64Range(0, 1.5).Draw(t, "share")*float64(layouttest.SweptBytes(m)))
 	return r
 }
 
@@ -287,8 +287,8 @@ func TestBytesAreCounted(t *testing.T) {
 		if want := sweeps * b.readPerSweep(); got.Read != want || got.Streamed() != want {
 			t.Fatalf("%d bytes read, %d of them streamed, want %d", got.Read, got.Streamed(), want)
 		}
-		if got.Passed != sweeps*m.SweptBytes() || got.Hit != sweeps*b.plan.PinnedBytes || got.Sweeps != sweeps {
-			t.Fatalf("%+v, want %d bytes passed and %d hit", got, sweeps*m.SweptBytes(), sweeps*b.plan.PinnedBytes)
+		if got.Passed != sweeps*layouttest.SweptBytes(m) || got.Hit != sweeps*b.plan.PinnedBytes || got.Sweeps != sweeps {
+			t.Fatalf("%+v, want %d bytes passed and %d hit", got, sweeps*layouttest.SweptBytes(m), sweeps*b.plan.PinnedBytes)
 		}
 		if r := b.plan.ReadBytes - b.readPerSweep(); r < 0 || r > int64(len(b.data)*b.plan.Placement.Align) {
 			t.Fatalf("planned are %d bytes, read are %d", b.plan.ReadBytes, b.readPerSweep())

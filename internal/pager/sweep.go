@@ -18,11 +18,15 @@ var (
 // kinds is a set of layout.Kind.
 type kinds uint8
 
-// Tile is consecutive rows of a matrix. Data is valid until the loop that yielded it goes on.
+// Tile is a handle on consecutive rows of a matrix, valid until the loop that yielded it goes on.
 type Tile struct {
 	Row0, Rows int
-	Data       []byte
+	data       []byte
 }
+
+// Bytes returns the tile's rows in memory that the processor reads. Tiles may come to live elsewhere
+// (GPU memory); only who computes with them asks where.
+func (t Tile) Bytes() []byte { return t.data }
 
 // Sweep is one pass through the matrices in the order of Model.Bundles. It is for one goroutine.
 type Sweep struct {

@@ -98,7 +98,7 @@ func checkPlan(t interface{ Errorf(string, ...any) }, r *Request, p *Plan) {
 	if err := p.Placement.Check(r.Model); err != nil {
 		t.Errorf("%v", err)
 	}
-	if n := r.Model.SweptBytes(); p.PinnedBytes+p.StreamedBytes != n {
+	if n := layouttest.SweptBytes(r.Model); p.PinnedBytes+p.StreamedBytes != n {
 		t.Errorf("%d bytes pinned and %d streamed of %d", p.PinnedBytes, p.StreamedBytes, n)
 	}
 	if p.Resident != (p.StreamedBytes == 0) {
@@ -143,7 +143,7 @@ func TestEveryBudgetWorks(t *testing.T) {
 		if _, err := Make(r); !errors.As(err, &small) {
 			t.Fatalf("1 MiB below the least: %v", err)
 		}
-		before := r.Model.SweptBytes() + 1
+		before := layouttest.SweptBytes(r.Model) + 1
 		for range 6 {
 			r.Budget = max(r.Budget, small.Least)
 			p, err := Make(r)
@@ -158,7 +158,7 @@ func TestEveryBudgetWorks(t *testing.T) {
 			before = p.StreamedBytes
 			r.Budget += int64(rapid.IntRange(0, 3<<20).Draw(t, "more"))
 		}
-		r.Budget = small.Least + 2*r.Model.SweptBytes() + 64*machine.MiB
+		r.Budget = small.Least + 2*layouttest.SweptBytes(r.Model) + 64*machine.MiB
 		p, err := Make(r)
 		if err != nil {
 			t.Fatal(err)

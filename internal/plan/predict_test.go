@@ -80,7 +80,7 @@ func TestPredict(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = p.Predict(machineSpeed)
-	if want := 17e9 / float64(m.SweptBytes()); got.Limit != "memory" || !alike(got.Decode, want) {
+	if want := 17e9 / float64(layouttest.SweptBytes(m)); got.Limit != "memory" || !alike(got.Decode, want) {
 		t.Errorf("%+v, want %.3f tokens/s by memory", got, want)
 	}
 	if none := p.Predict(Machine{}); none.Decode != 0 || none.Prefill != 0 {

@@ -35,6 +35,8 @@ func (r *Report) speedLine() string {
 		line += ", stopped at --max-tokens"
 	case "cancelled":
 		line += ", interrupted"
+	case "error":
+		line += ", ended by an error"
 	}
 	return line + "\n"
 }
@@ -78,7 +80,7 @@ func (r *Report) rooflineLine() string {
 	line := fmt.Sprintf("roofline: %.0f %% of what the %s allows", 100*f.Fraction,
 		map[string]string{"drive": "drive", "memory": "memory's bandwidth", "compute": "processor"}[f.Limit])
 	if f.Limit == "drive" {
-		line += fmt.Sprintf(" (drive %.0f %% busy, policy %.0f %%)", 100*f.DriveFraction, 100*f.PolicyFraction)
+		line += fmt.Sprintf(" (%.0f %% with the bytes that were read; %.0f %% of those had to be)", 100*f.DriveFraction, 100*f.PolicyFraction)
 	}
 	return line + "\n"
 }

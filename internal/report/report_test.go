@@ -50,13 +50,17 @@ func TestProse(t *testing.T) {
 128 tokens, 39.7 tokens/s (prompt: 34 tokens in 0.4 s, 85.0 tokens/s; loading: 50 ms), stopped at --max-tokens
 memory: 58.7 MiB peak by the kernel's count, cap 64 MiB, weights 93.8 MiB, least that works 42 MiB
 weights read: 5 GiB, used from memory: 3 GiB (the drive gives 1.4 GB/s)
-roofline: 91 % of what the drive allows (drive 95 % busy, policy 96 %)
+roofline: 91 % of what the drive allows (95 % with the bytes that were read; 96 % of those had to be)
 `
 	if d := cmp.Diff(want, r.Prose()); d != "" {
 		t.Error(d)
 	}
 	peak = 5 << 30 // of a group with others in it
 	if got := r.Prose(); !strings.Contains(got, "memory: 55 MiB peak, cap 64 MiB") {
+		t.Error(got)
+	}
+	r.FinishReason = "error"
+	if got := r.Prose(); !strings.Contains(got, "loading: 50 ms), ended by an error\n") {
 		t.Error(got)
 	}
 	const short = `1 token (prompt: 1 token in 1.5 s, 0.67 tokens/s; loading: 2m5s)

@@ -18,8 +18,15 @@ func boundedAlloc(n int) ([]byte, error) {
 	return make([]byte, n), nil
 }
 
-// tryOut uses a tokenizer that was loaded from whatever.
-func tryOut(t *testing.T, tok *Tokenizer) {
+// tryOut uses a tokenizer that was loaded from whatever; an error says that the file is to blame.
+func tryOut(t *testing.T, tok *Tokenizer, err error) {
+	if err != nil {
+		var format *FormatError
+		if !errors.As(err, &format) {
+			t.Fatalf("an error without a type: %v", err)
+		}
+		return
+	}
 	ids, err := tok.Encode(nil, "Hello wörld, it's\n\n12345 e\u0301 <|im_end|> \xff", Options{AddSpecial: true, ParseSpecial: true})
 	if err != nil {
 		return
@@ -56,14 +63,7 @@ func FuzzTokenizerJSON(f *testing.F) {
 			}
 			return nil, os.ErrNotExist
 		}, boundedAlloc)
-		if err != nil {
-			var format *FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error without a type: %v", err)
-			}
-			return
-		}
-		tryOut(t, tok)
+		tryOut(t, tok, err)
 	})
 }
 
@@ -141,14 +141,7 @@ func FuzzTokenizerGGUF(f *testing.F) {
 		}
 		defer c.Close()
 		tok, err := Load(c, boundedAlloc)
-		if err != nil {
-			var format *FormatError
-			if !errors.As(err, &format) {
-				t.Fatalf("an error without a type: %v", err)
-			}
-			return
-		}
-		tryOut(t, tok)
+		tryOut(t, tok, err)
 	})
 }
 

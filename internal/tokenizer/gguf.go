@@ -29,11 +29,10 @@ const (
 	typeByte        = 6
 )
 
-// loadGGUF reads the tokenizer of a GGUF file.
+// loadGGUF reads the tokenizer of a GGUF file. The format has no key for a normalizer, so that text is
+// taken as it is: where tokenizer.json asks for NFC, text that is not composed gets other ids from a GGUF
+// file of the same model.
 func loadGGUF(meta checkpoint.Meta, alloc Alloc) (*Tokenizer, error) {
-	if alloc == nil {
-		alloc = heapAlloc
-	}
 	kind, ok := meta.String(keyModel)
 	if !ok {
 		return nil, formatError("the file has no %s", keyModel)

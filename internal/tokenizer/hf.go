@@ -3,11 +3,19 @@ package tokenizer
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"slices"
+
+	"github.com/spillway/spillway/internal/checkpoint/jsonscan"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
-// maxSection bounds a part of tokenizer.json that is no vocabulary, in bytes.
-const maxSection = 1 << 20
+const (
+	// maxSection bounds a part of tokenizer.json that is no vocabulary, in bytes.
+	maxSection = 1 << 20
+	// maxText bounds a string, in bytes.
+	maxText = 1 << 20
+)
 
 // section is a normalizer, pre-tokenizer, post-processor or decoder as tokenizer.json has it.
 type section struct {
@@ -66,10 +74,8 @@ type hfModel struct {
 
 // hfConfig is the part of tokenizer_config.json that matters here.
 type hfConfig struct {
-	AddBOS *bool     `json:"add_bos_token"`
-	AddEOS *bool     `json:"add_eos_token"`
-	BOS    tokenName `json:"bos_token"`
-	EOS    tokenName `json:"eos_token"`
+	AddBOS, AddEOS *bool
+	BOS, EOS       tokenName
 }
 
 // tokenName is a token given as a string or as an object with its content.
@@ -88,12 +94,9 @@ func (t *tokenName) UnmarshalJSON(b []byte) error {
 }
 
 // loadHF reads tokenizer.json, and tokenizer_config.json if it is there.
-func loadHF(open opener, alloc Alloc) (*Tokenizer, error) {
-	if alloc == nil {
-		alloc = heapAlloc
-	}
+func loadHF(open vfs.Opener, alloc Alloc) (*Tokenizer, error) {
 	var config hfConfig
-	if _, err := open.stream("tokenizer_config.json", config.read); err != nil {
+	if _, err := open.Stream("tokenizer_config.json", config.read); err != nil {
 		return nil, err
 	}
 	l := &hfLoader{open: open, alloc: alloc}
@@ -105,40 +108,33 @@ func loadHF(open opener, alloc Alloc) (*Tokenizer, error) {
 
 // read reads tokenizer_config.json; most of it (a list of added tokens, a chat template) is skipped.
 func (c *hfConfig) read(r io.Reader) error {
-	s := newJSONScanner(r)
-	return s.object(func(key []byte) error {
-		var into any
-		switch string(key) {
-		case "add_bos_token":
-			into = &c.AddBOS
-		case "add_eos_token":
-			into = &c.AddEOS
-		case "bos_token":
-			into = &c.BOS
-		case "eos_token":
-			into = &c.EOS
-		default:
-			return s.skip()
-		}
-		return decodeSection(s, into)
+	s := jsonscan.New(r, maxText)
+	return s.Object(func(key []byte) error {
+		return decodeMember(s, key, map[string]any{"add_bos_token": &c.AddBOS, "add_eos_token": &c.AddEOS, "bos_token": &c.BOS, "eos_token": &c.EOS})
 	})
 }
 
-func decodeSection(s *jsonScanner, into any) error {
-	raw, err := s.raw(maxSection)
-	if err != nil {
-		return err
+// decodeMember reads a member that has a place, and skips any other.
+func decodeMember(s *jsonscan.Scanner, key []byte, places map[string]any) error {
+	if into, ok := places[string(key)]; ok {
+		return s.Decode(into, maxSection)
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
-		return formatError("%v", err)
+	return s.Skip()
+}
+
+// readID reads the id of a token.
+func readID(s *jsonscan.Scanner) (uint32, error) {
+	id, err := s.Uint()
+	if err == nil && id > math.MaxUint32 {
+		err = formatError("token id %d is too large", id)
 	}
-	return nil
+	return uint32(id), err
 }
 
 // hfLoader reads tokenizer.json three times: for the sizes, the vocabulary and the merges, so that
 // nothing larger than a buffer is held besides the tables.
 type hfLoader struct {
-	open  opener
+	open  vfs.Opener
 	alloc Alloc
 	file  hfFile
 	vocab *vocab
@@ -149,13 +145,13 @@ type hfLoader struct {
 	chars *charBPE
 }
 
-func (l *hfLoader) pass(member func(s *jsonScanner, key []byte) error) error {
-	there, err := l.open.stream("tokenizer.json", func(r io.Reader) error {
-		s := newJSONScanner(r)
-		if err := s.object(func(key []byte) error { return member(s, key) }); err != nil {
+func (l *hfLoader) pass(member func(s *jsonscan.Scanner, key []byte) error) error {
+	there, err := l.open.Stream("tokenizer.json", func(r io.Reader) error {
+		s := jsonscan.New(r, maxText)
+		if err := s.Object(func(key []byte) error { return member(s, key) }); err != nil {
 			return err
 		}
-		return s.end()
+		return s.End()
 	})
 	if err == nil && !there {
 		err = &FormatError{What: "the folder has no tokenizer.json", Hint: "it belongs beside the weights"}
@@ -164,26 +160,20 @@ func (l *hfLoader) pass(member func(s *jsonScanner, key []byte) error) error {
 }
 
 // survey is the first pass.
-func (l *hfLoader) survey(s *jsonScanner, key []byte) error {
+func (l *hfLoader) survey(s *jsonscan.Scanner, key []byte) error {
 	f := &l.file
 	switch string(key) {
-	case "normalizer":
-		return decodeSection(s, &f.normalizer)
-	case "pre_tokenizer":
-		return decodeSection(s, &f.preTokenizer)
-	case "post_processor":
-		return decodeSection(s, &f.postProcessor)
-	case "decoder":
-		return decodeSection(s, &f.decoder)
 	case "added_tokens":
-		return s.array(func() error { return l.surveyAdded(s) })
+		return s.Array(func() error { return l.surveyAdded(s) })
 	case "model":
-		return s.object(func(key []byte) error { return l.surveyModel(s, key) })
+		return s.Object(func(key []byte) error { return l.surveyModel(s, key) })
 	}
-	return s.skip()
+	return decodeMember(s, key, map[string]any{
+		"normalizer": &f.normalizer, "pre_tokenizer": &f.preTokenizer, "post_processor": &f.postProcessor, "decoder": &f.decoder,
+	})
 }
 
-func (l *hfLoader) surveyAdded(s *jsonScanner) error {
+func (l *hfLoader) surveyAdded(s *jsonscan.Scanner) error {
 	var token struct {
 		ID         uint32 `json:"id"`
 		Content    string `json:"content"`
@@ -193,7 +183,7 @@ func (l *hfLoader) surveyAdded(s *jsonScanner) error {
 		Normalized bool   `json:"normalized"`
 		Special    bool   `json:"special"`
 	}
-	if err := decodeSection(s, &token); err != nil {
+	if err := s.Decode(&token, maxSection); err != nil {
 		return err
 	}
 	if token.ID >= maxTokens || len(l.file.added) >= maxTokens {
@@ -204,36 +194,25 @@ func (l *hfLoader) surveyAdded(s *jsonScanner) error {
 	return nil
 }
 
-func (l *hfLoader) surveyModel(s *jsonScanner, key []byte) error {
+func (l *hfLoader) surveyModel(s *jsonscan.Scanner, key []byte) error {
 	m := &l.file.model
-	var into any
 	switch string(key) {
-	case "type":
-		into = &m.kind
-	case "unk_token":
-		into = &m.unk
-	case "byte_fallback":
-		into = &m.byteFallback
-	case "fuse_unk":
-		into = &m.fuseUnk
-	case "ignore_merges":
-		into = &m.ignoreMerges
 	case "continuing_subword_prefix", "end_of_word_suffix":
 		return l.surveyAffix(s, string(key))
 	case "vocab":
 		return l.surveyVocab(s)
 	case "merges":
-		return s.array(func() error { m.merges++; return s.skip() })
-	default:
-		return s.skip()
+		return s.Array(func() error { m.merges++; return s.Skip() })
 	}
-	return decodeSection(s, into)
+	return decodeMember(s, key, map[string]any{
+		"type": &m.kind, "unk_token": &m.unk, "byte_fallback": &m.byteFallback, "fuse_unk": &m.fuseUnk, "ignore_merges": &m.ignoreMerges,
+	})
 }
 
 // surveyAffix refuses marks on parts of words, which only old word-level BPE has.
-func (l *hfLoader) surveyAffix(s *jsonScanner, key string) error {
+func (l *hfLoader) surveyAffix(s *jsonscan.Scanner, key string) error {
 	var affix string
-	if err := decodeSection(s, &affix); err != nil {
+	if err := s.Decode(&affix, maxSection); err != nil {
 		return err
 	}
 	if affix != "" && l.file.model.kind != "WordPiece" {
@@ -242,15 +221,15 @@ func (l *hfLoader) surveyAffix(s *jsonScanner, key string) error {
 	return nil
 }
 
-func (l *hfLoader) surveyVocab(s *jsonScanner) error {
-	if c, err := s.peek(); err != nil || c != '{' {
-		return s.skip() // Unigram has a list; the model's type is refused later
+func (l *hfLoader) surveyVocab(s *jsonscan.Scanner) error {
+	if c, err := s.Peek(); err != nil || c != '{' {
+		return s.Skip() // Unigram has a list; the model's type is refused later
 	}
 	m := &l.file.model
-	return s.object(func(key []byte) error {
+	return s.Object(func(key []byte) error {
 		m.tokens++
 		m.tokenBytes += int64(len(key))
-		id, err := s.uint32()
+		id, err := readID(s)
 		m.maxID = max(m.maxID, id)
 		return err
 	})
@@ -335,24 +314,24 @@ func (l *hfLoader) tables(t *Tokenizer) error {
 }
 
 // inModel makes a pass that reads one member of the model.
-func inModel(name string, read func(*jsonScanner) error) func(*jsonScanner, []byte) error {
-	return func(s *jsonScanner, key []byte) error {
+func inModel(name string, read func(*jsonscan.Scanner) error) func(*jsonscan.Scanner, []byte) error {
+	return func(s *jsonscan.Scanner, key []byte) error {
 		if string(key) != "model" {
-			return s.skip()
+			return s.Skip()
 		}
-		return s.object(func(key []byte) error {
+		return s.Object(func(key []byte) error {
 			if string(key) != name {
-				return s.skip()
+				return s.Skip()
 			}
 			return read(s)
 		})
 	}
 }
 
-func (l *hfLoader) readVocab(s *jsonScanner) error {
-	return s.object(func(key []byte) error {
+func (l *hfLoader) readVocab(s *jsonscan.Scanner) error {
+	return s.Object(func(key []byte) error {
 		token, ok := l.unmap(key)
-		id, err := s.uint32()
+		id, err := readID(s)
 		if err != nil {
 			return err
 		}
@@ -402,8 +381,8 @@ func (l *hfLoader) addAdded() error {
 	return nil
 }
 
-func (l *hfLoader) readMerges(s *jsonScanner) error {
-	return s.array(func() error {
+func (l *hfLoader) readMerges(s *jsonscan.Scanner) error {
+	return s.Array(func() error {
 		left, right, err := l.mergeParts(s)
 		if err != nil {
 			return err
@@ -413,21 +392,21 @@ func (l *hfLoader) readMerges(s *jsonScanner) error {
 }
 
 // mergeParts reads a merge as ["a", "b"] or, in older files, as "a b".
-func (l *hfLoader) mergeParts(s *jsonScanner) (left, right []byte, err error) {
-	c, err := s.peek()
+func (l *hfLoader) mergeParts(s *jsonscan.Scanner) (left, right []byte, err error) {
+	c, err := s.Peek()
 	if err != nil {
 		return nil, nil, err
 	}
 	if c == '"' {
-		both, err := s.str()
+		both, err := s.Text()
 		if err != nil {
 			return nil, nil, err
 		}
 		return l.splitMerge(both)
 	}
 	part := 0
-	err = s.array(func() error {
-		text, err := s.str()
+	err = s.Array(func() error {
+		text, err := s.Text()
 		if err != nil {
 			return err
 		}

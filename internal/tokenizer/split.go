@@ -44,28 +44,33 @@ type scanner interface {
 type isolate struct{ scanner }
 
 func (p isolate) split(text string, emit func(string) error) error {
-	gap := 0
-	for i := 0; i < len(text); {
-		end := p.match(text, i)
-		if end <= i {
-			_, n := utf8.DecodeRuneInString(text[i:])
-			i += n
-			continue
-		}
-		if gap < i {
-			if err := emit(text[gap:i]); err != nil {
+	for gap := 0; gap < len(text); {
+		start, end := nextMatch(p.scanner, text, gap)
+		if gap < start {
+			if err := emit(text[gap:start]); err != nil {
 				return err
 			}
 		}
-		if err := emit(text[i:end]); err != nil {
-			return err
+		if start < end {
+			if err := emit(text[start:end]); err != nil {
+				return err
+			}
 		}
-		i, gap = end, end
-	}
-	if gap < len(text) {
-		return emit(text[gap:])
+		gap = end
 	}
 	return nil
+}
+
+// nextMatch returns the first match from i on; both are the text's length if there is none.
+func nextMatch(p scanner, text string, i int) (start, end int) {
+	for i < len(text) {
+		if end := p.match(text, i); end > i {
+			return i, end
+		}
+		_, n := utf8.DecodeRuneInString(text[i:])
+		i += n
+	}
+	return i, i
 }
 
 // behaviour says what becomes of the matches of a pattern.
@@ -169,20 +174,15 @@ func (p literal) find(text string, span func(int, int, bool)) error {
 type scan struct{ scanner }
 
 func (p scan) find(text string, span func(int, int, bool)) error {
-	gap := 0
-	for i := 0; i < len(text); {
-		end := p.match(text, i)
-		if end <= i {
-			_, n := utf8.DecodeRuneInString(text[i:])
-			i += n
-			continue
+	for gap := 0; ; {
+		start, end := nextMatch(p.scanner, text, gap)
+		span(gap, start, false)
+		if start == end {
+			return nil
 		}
-		span(gap, i, false)
-		span(i, end, true)
-		i, gap = end, end
+		span(start, end, true)
+		gap = end
 	}
-	span(gap, len(text), false)
-	return nil
 }
 
 // prefixSpace puts a space before a text that does not begin with one.

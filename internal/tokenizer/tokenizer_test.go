@@ -16,10 +16,15 @@ import (
 	"pgregory.net/rapid"
 )
 
+// loadFolder loads the tokenizer.json of a folder that may hold nothing else.
+func loadFolder(dir string, alloc Alloc) (*Tokenizer, error) {
+	return loadHF(func(name string) (vfs.File, error) { return vfs.OS().Open(filepath.Join(dir, name)) }, alloc)
+}
+
 // storyteller loads the small tokenizer of testdata.
 func storyteller(t testing.TB) *Tokenizer {
 	t.Helper()
-	tok, err := LoadFolder(vfs.OS(), "testdata/storyteller", nil)
+	tok, err := loadFolder("testdata/storyteller", heapAlloc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +41,7 @@ func fromJSON(text, config string) (*Tokenizer, error) {
 			return vfs.Bytes(name, config), nil
 		}
 		return nil, os.ErrNotExist
-	}, nil)
+	}, heapAlloc)
 }
 
 func encode(t testing.TB, tok *Tokenizer, text string, o Options) []int32 {
@@ -173,7 +178,7 @@ func TestTableSizes(t *testing.T) {
 	from, dir := testutil.Shared(t, "tokenizers/qwen3"), t.TempDir()
 	unpack(t, filepath.Join(from, "tokenizer.json"), filepath.Join(dir, "tokenizer.json"))
 	total := 0
-	tok, err := LoadFolder(vfs.OS(), dir, func(n int) ([]byte, error) { total += n; return make([]byte, n), nil })
+	tok, err := loadFolder(dir, func(n int) ([]byte, error) { total += n; return make([]byte, n), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +190,7 @@ func TestTableSizes(t *testing.T) {
 func TestAllocFails(t *testing.T) {
 	refused := errors.New("refused")
 	for n := range 9 {
-		_, err := LoadFolder(vfs.OS(), "testdata/storyteller", func(size int) ([]byte, error) {
+		_, err := loadFolder("testdata/storyteller", func(size int) ([]byte, error) {
 			if n--; n < 0 {
 				return nil, refused
 			}
@@ -289,15 +294,15 @@ func TestRefusals(t *testing.T) {
 		swap(`["a b"]`, `["b a"]`):                                                   `"b" + "a"`,
 		swap(`"b": 1`, `"b": 0`):                                                     "given twice",
 		swap(`"b": 1`, `"b": 4000000000`):                                            "far above",
-		swap(`"b": 1`, `"b": 1.5`):                                                   "whole number",
-		swap(`"b": 1`, `"b": "1"`):                                                   "whole number",
+		swap(`"b": 1`, `"b": 1.5`):                                                   "natural number",
+		swap(`"b": 1`, `"b": "1"`):                                                   "natural number",
 		swap(`"b": 1`, `"\ud800": 1`):                                                "surrogate",
 		swap(`"b": 1`, "\"\x01\": 1"):                                                "control character",
 		swap(`"b": 1`, "\"\xff\": 1"):                                                "UTF-8",
-		good + "x":                                                                   "follows the end",
+		good + "x":                                                                   "after its end",
 		good[:len(good)-20]:                                                          "ends too early",
 		"":                                                                           "ends too early",
-		strings.Repeat(`{"a":`, 100):                                                 "nested",
+		strings.Repeat(`{"a":`, 100):                                                 "nests too deep",
 	} {
 		_, err := fromJSON(text, "")
 		var format *FormatError

@@ -181,7 +181,7 @@ func TestHFVectors(t *testing.T) {
 			for _, file := range []string{"tokenizer.json", "tokenizer_config.json"} {
 				unpack(t, filepath.Join(from, file), filepath.Join(dir, file))
 			}
-			tok, err := LoadFolder(vfs.OS(), dir, nil)
+			tok, err := loadFolder(dir, heapAlloc)
 			if err != nil {
 				t.Fatal(err)
 			}

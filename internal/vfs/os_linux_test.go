@@ -107,7 +107,7 @@ func TestFallbackAtRead(t *testing.T) {
 	f = open(t, OS(), write(t, data)).(*osFile)
 	f.align = 1
 	buf := buffer(t, 100_000)
-	view, err := ReadRange(f, buf, 333, 50_001)
+	view, err := readRange(f, buf, 333, 50_001)
 	if err != nil || !bytes.Equal(view, data[333:50_334]) {
 		t.Fatalf("%d bytes, %v", len(view), err)
 	}
@@ -131,7 +131,7 @@ func TestFileSystemInMemory(t *testing.T) {
 	if f.Direct() || f.Why() == "" || f.Align() != 1 {
 		t.Errorf("direct %v, why %q, align %d", f.Direct(), f.Why(), f.Align())
 	}
-	view, err := ReadRange(f, buffer(t, 1<<20), 1, 700_000)
+	view, err := readRange(f, buffer(t, 1<<20), 1, 700_000)
 	if err != nil || !bytes.Equal(view, data[1:]) {
 		t.Errorf("%d bytes, %v", len(view), err)
 	}

@@ -31,21 +31,8 @@ func NewReader(file File, off, n int64, buf []byte) (*Reader, error) {
 	return &Reader{file: file, buf: buf, off: off, end: off + n}, nil
 }
 
-// Offset is the place in the file of the next byte.
-func (r *Reader) Offset() int64 { return r.off }
-
 // Left is the bytes of the range that are still to come.
 func (r *Reader) Left() int64 { return r.end - r.off }
-
-// Skip passes over n bytes without reading them. Beyond the range it is io.ErrUnexpectedEOF.
-func (r *Reader) Skip(n int64) error {
-	if n < 0 || n > r.Left() {
-		return fmt.Errorf("%s: skip of %d bytes at %d, %d are left: %w",
-			r.file.Name(), n, r.off, r.Left(), io.ErrUnexpectedEOF)
-	}
-	r.off += n
-	return nil
-}
 
 // Read fills p with what the buffer has, reading the file when it has nothing.
 func (r *Reader) Read(p []byte) (int, error) {
@@ -59,16 +46,6 @@ func (r *Reader) Read(p []byte) (int, error) {
 	n := copy(p, b)
 	r.off += int64(n)
 	return n, nil
-}
-
-// ReadByte returns the next byte.
-func (r *Reader) ReadByte() (byte, error) {
-	b, err := r.peek()
-	if err != nil {
-		return 0, err
-	}
-	r.off++
-	return b[0], nil
 }
 
 // peek returns at least one byte from off on, or an error.

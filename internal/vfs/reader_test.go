@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -27,7 +29,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// walk reads and skips at random and compares with the data.
+// walk reads pieces of random sizes and compares with the data.
 func walk(t *rapid.T, f File, data, buf []byte) {
 	at := rapid.IntRange(0, len(data)).Draw(t, "off")
 	end := at + rapid.IntRange(0, len(data)-at).Draw(t, "n")
@@ -38,33 +40,13 @@ func walk(t *rapid.T, f File, data, buf []byte) {
 	}
 	for range 20 {
 		n := rapid.IntRange(0, 20_000).Draw(t, "step")
-		switch rapid.IntRange(0, 2).Draw(t, "kind") {
-		case 0:
-			err := r.Skip(int64(n))
-			if (err == nil) != (n <= end-at) {
-				t.Fatalf("skip %d of %d: %v", n, end-at, err)
-			}
-			if err == nil {
-				at += n
-			}
-		case 1:
-			p := make([]byte, n)
-			got, err := io.ReadFull(r, p)
-			if want := min(n, end-at); got != want || !bytes.Equal(p[:got], data[at:at+got]) || (err == nil) != (got == n) {
-				t.Fatalf("read %d at %d: %d, %v", n, at, got, err)
-			}
-			at += got
-		case 2:
-			b, err := r.ReadByte()
-			if (err == nil) != (at < end) || err == nil && b != data[at] || err != nil && err != io.EOF {
-				t.Fatalf("byte at %d: %x, %v", at, b, err)
-			}
-			if err == nil {
-				at++
-			}
+		p := make([]byte, n)
+		got, err := io.ReadFull(r, p)
+		if want := min(n, end-at); got != want || !bytes.Equal(p[:got], data[at:at+got]) || (err == nil) != (got == n) {
+			t.Fatalf("read %d at %d: %d, %v", n, at, got, err)
 		}
-		if r.Offset() != int64(at) || r.Left() != int64(end-at) {
-			t.Fatalf("offset %d, left %d; want %d, %d", r.Offset(), r.Left(), at, end-at)
+		if at += got; r.Left() != int64(end-at) {
+			t.Fatalf("%d left at %d, not %d", r.Left(), at, end-at)
 		}
 	}
 }
@@ -80,15 +62,25 @@ func TestReaderRefuses(t *testing.T) {
 	if _, err := NewReader(f, 0, 1, buf[:0]); err == nil {
 		t.Error("no buffer was taken")
 	}
-	r, err := NewReader(f, 0, 10, buf)
-	if err != nil {
-		t.Fatal(err)
+}
+
+func TestStream(t *testing.T) {
+	open := Opener(func(name string) (File, error) {
+		if name != "there" {
+			return nil, fs.ErrNotExist
+		}
+		return Bytes(name, "content"), nil
+	})
+	var got []byte
+	found, err := open.Stream("there", func(r io.Reader) (err error) { got, err = io.ReadAll(r); return err })
+	if !found || err != nil || string(got) != "content" {
+		t.Errorf("%v %q, %v", found, got, err)
 	}
-	if err := r.Skip(11); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a skip over the end: %v", err)
+	if found, err := open.Stream("absent", func(io.Reader) error { return io.ErrNoProgress }); found || err != nil {
+		t.Errorf("a file that is not there: %v, %v", found, err)
 	}
-	if err := r.Skip(-1); err == nil {
-		t.Error("a skip backwards was taken")
+	if _, err := open.Stream("there", func(io.Reader) error { return io.ErrNoProgress }); !errors.Is(err, io.ErrNoProgress) || !strings.HasPrefix(err.Error(), "there: ") {
+		t.Errorf("%v", err)
 	}
 }
 

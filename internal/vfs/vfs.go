@@ -4,9 +4,6 @@
 package vfs
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"sync/atomic"
 )
@@ -21,7 +18,7 @@ type FS interface {
 // File is an open regular file. Its methods may be called concurrently, apart from Close.
 type File interface {
 	// ReadAt is that of io.ReaderAt: n < len(p) comes with an error, io.EOF at the end of the file.
-	// The offset, the address and the length of p must be multiples of Align; see ReadRange.
+	// The offset, the address and the length of p must be multiples of Align; see Span.
 	ReadAt(p []byte, off int64) (n int, err error)
 	Size() int64  // bytes, when it was opened
 	Align() int   // power of two; constant
@@ -51,29 +48,6 @@ func Span(off int64, n, align int) (start int64, size int) {
 func SpanSize(n, align int) int {
 	_, size := Span(int64(align)-1, n, align)
 	return size
-}
-
-// ReadRange reads n bytes at off into buf and returns them as a view of it. It reads the enclosing
-// aligned range, so buf must be aligned and as large as Span says (SpanSize is always enough). A
-// file that ends before off+n gives io.ErrUnexpectedEOF.
-func ReadRange(f File, buf []byte, off int64, n int) ([]byte, error) {
-	if off < 0 || n < 0 || off > f.Size()-int64(n) {
-		return nil, fmt.Errorf("%s: read %d bytes at %d of %d: %w", f.Name(), n, off, f.Size(), io.ErrUnexpectedEOF)
-	}
-	start, size := Span(off, n, f.Align())
-	if size > len(buf) {
-		return nil, fmt.Errorf("%s: a read of %d bytes needs a buffer of %d, not %d", f.Name(), n, size, len(buf))
-	}
-	lead := int(off - start)
-	got, err := f.ReadAt(buf[:size], start)
-	switch {
-	case got >= lead+n:
-		return buf[lead : lead+n : lead+n], nil
-	case err == nil || errors.Is(err, io.EOF):
-		err = fmt.Errorf("%s: ends at %d, in a read of %d bytes at %d: %w",
-			f.Name(), start+int64(got), n, off, io.ErrUnexpectedEOF)
-	}
-	return nil, err
 }
 
 // Counts is what was asked of the operating system.

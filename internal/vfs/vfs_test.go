@@ -3,6 +3,7 @@ package vfs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -75,6 +76,28 @@ func kinds(t testing.TB, data []byte) map[string]File {
 	}
 }
 
+// readRange reads n bytes at off into buf, as all readers do: the enclosing aligned range, of which it
+// returns a view. A file that ends before off+n gives io.ErrUnexpectedEOF.
+func readRange(f File, buf []byte, off int64, n int) ([]byte, error) {
+	if off < 0 || n < 0 || off > f.Size()-int64(n) {
+		return nil, fmt.Errorf("%s: read %d bytes at %d of %d: %w", f.Name(), n, off, f.Size(), io.ErrUnexpectedEOF)
+	}
+	start, size := Span(off, n, f.Align())
+	if size > len(buf) {
+		return nil, fmt.Errorf("%s: a read of %d bytes needs a buffer of %d, not %d", f.Name(), n, size, len(buf))
+	}
+	lead := int(off - start)
+	got, err := f.ReadAt(buf[:size], start)
+	switch {
+	case got >= lead+n:
+		return buf[lead : lead+n : lead+n], nil
+	case err == nil || errors.Is(err, io.EOF):
+		err = fmt.Errorf("%s: ends at %d, in a read of %d bytes at %d: %w",
+			f.Name(), start+int64(got), n, off, io.ErrUnexpectedEOF)
+	}
+	return nil, err
+}
+
 func TestSpan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		align := 1 << rapid.IntRange(0, 16).Draw(t, "align")
@@ -90,7 +113,7 @@ func TestSpan(t *testing.T) {
 	})
 }
 
-func TestReadRange(t *testing.T) {
+func TestRange(t *testing.T) {
 	data := content(300_001) // the last block is not whole
 	buf := buffer(t, 400_000)
 	for name, f := range kinds(t, data) {
@@ -102,21 +125,21 @@ func TestReadRange(t *testing.T) {
 				off := rapid.IntRange(0, len(data)).Draw(t, "off")
 				n := rapid.IntRange(0, len(data)-off).Draw(t, "n")
 				room := buf[:SpanSize(n, f.Align())]
-				view, err := ReadRange(f, room, int64(off), n)
+				view, err := readRange(f, room, int64(off), n)
 				if err != nil || !bytes.Equal(view, data[off:off+n]) || cap(view) != n {
 					t.Fatalf("%d bytes at %d: %d, %v", n, off, len(view), err)
 				}
 			})
-			tail, err := ReadRange(f, buf, int64(len(data)-7), 7)
+			tail, err := readRange(f, buf, int64(len(data)-7), 7)
 			if err != nil || !bytes.Equal(tail, data[len(data)-7:]) {
 				t.Errorf("the tail: %x, %v", tail, err)
 			}
 			for _, bad := range [][2]int64{{300_000, 2}, {300_002, 0}, {-1, 1}, {0, -1}, {1 << 62, 1 << 61}} {
-				if _, err := ReadRange(f, buf, bad[0], int(bad[1])); !errors.Is(err, io.ErrUnexpectedEOF) {
+				if _, err := readRange(f, buf, bad[0], int(bad[1])); !errors.Is(err, io.ErrUnexpectedEOF) {
 					t.Errorf("%d bytes at %d: %v", bad[1], bad[0], err)
 				}
 			}
-			if _, err := ReadRange(f, buf[:0], 5, 5); err == nil {
+			if _, err := readRange(f, buf[:0], 5, 5); err == nil {
 				t.Error("5 bytes were read into none")
 			}
 		})
@@ -171,11 +194,11 @@ func TestShrunkFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	buf, direct := buffer(t, 200_000), f.Direct()
-	if view, err := ReadRange(f, buf, 40_000, 10_001); err != nil || len(view) != 10_001 {
+	if view, err := readRange(f, buf, 40_000, 10_001); err != nil || len(view) != 10_001 {
 		t.Errorf("up to the new end: %d, %v", len(view), err)
 	}
 	for _, off := range []int64{50_000, 50_001, 60_000} {
-		if _, err := ReadRange(f, buf, off, 2); !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := readRange(f, buf, off, 2); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("at %d: %v", off, err)
 		}
 	}
@@ -198,7 +221,7 @@ func TestShortReads(t *testing.T) {
 		return min(n, f.align*(1+calls%3)+calls%7), err
 	}
 	buf := buffer(t, 400_000)
-	view, err := ReadRange(f, buf, 5, len(data)-5)
+	view, err := readRange(f, buf, 5, len(data)-5)
 	if err != nil || !bytes.Equal(view, data[5:]) {
 		t.Errorf("%d bytes, %v", len(view), err)
 	}
@@ -214,7 +237,7 @@ func TestConcurrentReads(t *testing.T) {
 				r := rand.New(rand.NewPCG(1, uint64(w)))
 				for range 20 {
 					off := r.IntN(len(data) - 100_000)
-					view, err := ReadRange(f, buf, int64(off), 100_000)
+					view, err := readRange(f, buf, int64(off), 100_000)
 					if err != nil || !bytes.Equal(view, data[off:off+100_000]) {
 						t.Errorf("%s: at %d: %v", name, off, err)
 					}

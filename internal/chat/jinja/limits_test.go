@@ -8,60 +8,64 @@ import (
 	"testing"
 )
 
-// TestHostileTemplates: every one of these would take for ever, or all memory, or the stack.
+// deep nests middle n times.
+func deep(n int, open, middle, end string) string {
+	return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
+}
+
+// hostile templates would each take for ever, or all memory, or the stack.
+var hostile = map[string]string{
+	"loops":       deep(8, "{% for x in range(100000) %}", "", "{% endfor %}"),
+	"range":       "{{ range(10 ** 12) | length }}",
+	"repeat":      `{{ "a" * 10 ** 15 }}`,
+	"repeat list": "{{ [1] * 10 ** 15 }}",
+	"doubling":    `{% set ns = namespace(s="aaaaaaaa") %}{% for i in range(1000) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}`,
+	"doubling +":  `{% set ns = namespace(s="aaaaaaaa") %}{% for i in range(1000) %}{% set ns.s = ns.s + ns.s %}{% endfor %}`,
+	"lists":       `{% set ns = namespace(s=[1]) %}{% for i in range(1000) %}{% set ns.s = ns.s + ns.s %}{% endfor %}`,
+	"replace":     `{% set ns = namespace(s="aa") %}{% for i in range(1000) %}{% set ns.s = ns.s | replace("a", "aaaaaaaaaa") %}{% endfor %}`,
+	"join":        `{% set ns = namespace(s="aa") %}{% for i in range(1000) %}{% set ns.s = ns.s | join(ns.s) %}{% endfor %}`,
+	"macro":       "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+	"two macros":  "{% macro f() %}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
+	"caller":      "{% macro f() %}{{ caller() }}{% endmacro %}{% set ns = namespace() %}{% macro h() %}{% call f() %}{{ h() }}{% endcall %}{% endmacro %}{{ h() }}",
+	"loop":        "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
+	"own list":    "{% set l = [] %}{% set _ = l.append(l) %}{{ l }}",
+	"own json":    "{% set l = [] %}{% set _ = l.append(l) %}{{ l | tojson }}",
+	"own equal":   "{% set l = [] %}{% set _ = l.append(l) %}{% set m = [] %}{% set _ = m.append(m) %}{{ l == m }}",
+	"wide list":   "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
+	"wide json":   "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l | tojson }}",
+	"wide equal":  "{% set ns = namespace(l=[1], m=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% set ns.m = [ns.m, ns.m] %}{% endfor %}{{ ns.l == ns.m }}",
+	"brackets":    "{{ " + deep(100000, "(", "1", ")") + " }}",
+	"lists deep":  "{{ " + deep(100000, "[", "1", "]") + " }}",
+	"not":         "{{ " + strings.Repeat("not ", 100000) + "1 }}",
+	"minus":       "{{ " + strings.Repeat("- ", 100000) + "1 }}",
+	"plus":        "{{ 1" + strings.Repeat(" + 1", 100000) + " }}",
+	"if else":     "{{ " + strings.Repeat("1 if 0 else ", 100000) + "1 }}",
+	"and":         "{{ 1" + strings.Repeat(" and 1", 100000) + " }}",
+	"attributes":  "{{ a" + strings.Repeat(".a", 100000) + " }}",
+	"filters":     "{{ a" + strings.Repeat("|e", 100000) + " }}",
+	"blocks":      deep(100000, "{% if 1 %}", "", "{% endif %}"),
+	"elif":        "{% if 0 %}" + strings.Repeat("{% elif 0 %}", 10) + strings.Repeat("{% for a in b %}", 100000),
+	"targets":     "{% set " + deep(100000, "(", "a", ")") + " = 1 %}",
+	"width":       `{{ "a".center(10 ** 12) }}`,
+	"zfill":       `{{ "1".zfill(10 ** 12) }}`,
+	"indent":      `{{ ("\n" * 1000000) | indent(1000, true, true) }}`,
+	"json indent": `{{ [[[[1]]]] | tojson(indent=10 ** 9) }}`,
+	"percent":     `{{ "%999999999d" % 1 }}`,
+	"power":       "{{ 2 ** 63 }}",
+	"batch":       "{{ [1] | batch(10 ** 12, 0) | list }}",
+	"slice":       "{{ [1] | slice(10 ** 12) | list }}",
+	"characters":  `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{{ s[-1] }}{% endfor %}`,
+	"find":        `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{{ "zz" in s }}{% endfor %}`,
+	"upper":       `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{{ s | upper | length }}{% endfor %}`,
+	"length":      `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{% if s | length %}{% endif %}{% endfor %}`,
+	"compare":     `{% set s = "ab" * 1000000 %}{% set t = s ~ "" %}{% for i in range(100000) %}{% if s == t %}{% endif %}{% endfor %}`,
+	"keys":        `{% set s = "ab" * 1000000 %}{% set d = {s: 1} %}{% for i in range(100000) %}{% if d[s] and s in d and d.get(s) %}{% endif %}{% endfor %}`,
+	"startswith":  `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{% if s == s ~ "" %}{% endif %}{% endfor %}`,
+	"delete":      `{% set d = {} %}{% for i in range(100000) %}{% set _ = d.update({i: i}) %}{% endfor %}{% for i in range(100000) %}{% set _ = d.pop(99999 - i) %}{% endfor %}`,
+}
+
 func TestHostileTemplates(t *testing.T) {
-	deep := func(n int, open, middle, end string) string {
-		return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
-	}
-	for name, source := range map[string]string{
-		"loops":       deep(8, "{% for x in range(100000) %}", "", "{% endfor %}"),
-		"range":       "{{ range(10 ** 12) | length }}",
-		"repeat":      `{{ "a" * 10 ** 15 }}`,
-		"repeat list": "{{ [1] * 10 ** 15 }}",
-		"doubling":    `{% set ns = namespace(s="aaaaaaaa") %}{% for i in range(1000) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}`,
-		"doubling +":  `{% set ns = namespace(s="aaaaaaaa") %}{% for i in range(1000) %}{% set ns.s = ns.s + ns.s %}{% endfor %}`,
-		"lists":       `{% set ns = namespace(s=[1]) %}{% for i in range(1000) %}{% set ns.s = ns.s + ns.s %}{% endfor %}`,
-		"replace":     `{% set ns = namespace(s="aa") %}{% for i in range(1000) %}{% set ns.s = ns.s | replace("a", "aaaaaaaaaa") %}{% endfor %}`,
-		"join":        `{% set ns = namespace(s="aa") %}{% for i in range(1000) %}{% set ns.s = ns.s | join(ns.s) %}{% endfor %}`,
-		"macro":       "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-		"two macros":  "{% macro f() %}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{{ f() }}{% endmacro %}{{ f() }}",
-		"caller":      "{% macro f() %}{{ caller() }}{% endmacro %}{% set ns = namespace() %}{% macro h() %}{% call f() %}{{ h() }}{% endcall %}{% endmacro %}{{ h() }}",
-		"loop":        "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
-		"own list":    "{% set l = [] %}{% set _ = l.append(l) %}{{ l }}",
-		"own json":    "{% set l = [] %}{% set _ = l.append(l) %}{{ l | tojson }}",
-		"own equal":   "{% set l = [] %}{% set _ = l.append(l) %}{% set m = [] %}{% set _ = m.append(m) %}{{ l == m }}",
-		"wide list":   "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
-		"wide json":   "{% set ns = namespace(l=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l | tojson }}",
-		"wide equal":  "{% set ns = namespace(l=[1], m=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}{% set ns.m = [ns.m, ns.m] %}{% endfor %}{{ ns.l == ns.m }}",
-		"brackets":    "{{ " + deep(100000, "(", "1", ")") + " }}",
-		"lists deep":  "{{ " + deep(100000, "[", "1", "]") + " }}",
-		"not":         "{{ " + strings.Repeat("not ", 100000) + "1 }}",
-		"minus":       "{{ " + strings.Repeat("- ", 100000) + "1 }}",
-		"plus":        "{{ 1" + strings.Repeat(" + 1", 100000) + " }}",
-		"if else":     "{{ " + strings.Repeat("1 if 0 else ", 100000) + "1 }}",
-		"and":         "{{ 1" + strings.Repeat(" and 1", 100000) + " }}",
-		"attributes":  "{{ a" + strings.Repeat(".a", 100000) + " }}",
-		"filters":     "{{ a" + strings.Repeat("|e", 100000) + " }}",
-		"blocks":      deep(100000, "{% if 1 %}", "", "{% endif %}"),
-		"elif":        "{% if 0 %}" + strings.Repeat("{% elif 0 %}", 10) + strings.Repeat("{% for a in b %}", 100000),
-		"targets":     "{% set " + deep(100000, "(", "a", ")") + " = 1 %}",
-		"width":       `{{ "a".center(10 ** 12) }}`,
-		"zfill":       `{{ "1".zfill(10 ** 12) }}`,
-		"indent":      `{{ ("\n" * 1000000) | indent(1000, true, true) }}`,
-		"json indent": `{{ [[[[1]]]] | tojson(indent=10 ** 9) }}`,
-		"percent":     `{{ "%999999999d" % 1 }}`,
-		"power":       "{{ 2 ** 63 }}",
-		"batch":       "{{ [1] | batch(10 ** 12, 0) | list }}",
-		"slice":       "{{ [1] | slice(10 ** 12) | list }}",
-		"characters":  `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{{ s[-1] }}{% endfor %}`,
-		"find":        `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{{ "zz" in s }}{% endfor %}`,
-		"upper":       `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{{ s | upper | length }}{% endfor %}`,
-		"length":      `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{% if s | length %}{% endif %}{% endfor %}`,
-		"compare":     `{% set s = "ab" * 1000000 %}{% set t = s ~ "" %}{% for i in range(100000) %}{% if s == t %}{% endif %}{% endfor %}`,
-		"keys":        `{% set s = "ab" * 1000000 %}{% set d = {s: 1} %}{% for i in range(100000) %}{% if d[s] and s in d and d.get(s) %}{% endif %}{% endfor %}`,
-		"startswith":  `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{% if s == s ~ "" %}{% endif %}{% endfor %}`,
-		"delete":      `{% set d = {} %}{% for i in range(100000) %}{% set _ = d.update({i: i}) %}{% endfor %}{% for i in range(100000) %}{% set _ = d.pop(99999 - i) %}{% endfor %}`,
-	} {
+	for name, source := range hostile {
 		tmpl, err := Parse(source)
 		if err == nil {
 			_, err = tmpl.Render(map[string]Value{}, Limits{Steps: 1 << 20, Bytes: 64 << 20})

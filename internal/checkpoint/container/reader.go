@@ -77,14 +77,19 @@ func (r *Reader) Next(n int) ([]byte, error) {
 	return b, nil
 }
 
-// Peek returns the next byte without passing it.
-func (r *Reader) Peek() (byte, error) {
-	b, err := r.Next(1)
-	if err != nil {
-		return 0, err
+// Read reads what is buffered, or fills the buffer first; io.EOF is the end of the range.
+func (r *Reader) Read(p []byte) (int, error) {
+	if r.Left() == 0 {
+		return 0, io.EOF
 	}
-	r.pos--
-	return b[0], nil
+	if r.pos == r.len {
+		if err := r.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.buf[r.pos:r.len])
+	r.pos += n
+	return n, nil
 }
 
 // Skip passes n bytes without reading those that are not buffered.

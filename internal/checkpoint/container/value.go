@@ -58,7 +58,7 @@ type Array struct {
 // Value is one metadata value.
 type Value struct {
 	Kind  Kind
-	Array Array // of a List; of a String that was too long to keep, where it lies
+	Array Array // of a List; of a String, where it lies
 	bits  uint64
 	text  []byte
 }
@@ -76,8 +76,8 @@ var (
 	errLongText = fmt.Errorf("a string is longer than %d bytes", MaxText)
 )
 
-// IsText reports whether the value is a string that is at hand.
-func (v *Value) IsText() bool { return v.Kind == String && v.Array.Count <= MaxText }
+// IsText reports whether the value is a string that is at hand: one of more than MaxText bytes is not.
+func (v *Value) IsText() bool { return v.Kind == String && int64(len(v.text)) == v.Array.Count }
 
 // Text returns a string's bytes, which need not be UTF-8. Of an element they are valid until the
 // next one.
@@ -151,9 +151,9 @@ func TextValue(text string) Value {
 	return Value{Kind: String, text: []byte(text), Array: Array{Count: int64(len(text))}}
 }
 
-// ReadValue reads a value of kind k. A string longer than keep bytes, and every list, is checked
+// ReadValue reads a value of kind k. A string of more than MaxText bytes, and every list, is checked
 // and passed; only where it lies is remembered.
-func ReadValue(r *Reader, k Kind, keep int64) (Value, error) { return readValue(r, k, keep, nil, 0) }
+func ReadValue(r *Reader, k Kind) (Value, error) { return readValue(r, k, MaxText, nil, 0) }
 
 func readValue(r *Reader, k Kind, keep int64, scratch []byte, depth int) (Value, error) {
 	switch {

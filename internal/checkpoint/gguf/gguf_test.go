@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -234,6 +235,51 @@ func TestAllocations(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			if n := after.TotalAlloc - before.TotalAlloc; n > 10*uint64(len(data))+128<<10 {
 				t.Errorf("%d bytes were allocated for a file of %d (%v)", n, len(data), err)
+			}
+		})
+	}
+}
+
+// TestKeepsNoMore: keys and strings beyond what a table keeps are refused. A string is never silently
+// empty; one too long to keep is none.
+func TestKeepsNoMore(t *testing.T) {
+	for _, c := range []struct {
+		name, key, value string
+		n                int
+		refused          bool
+	}{
+		{"long strings", "", strings.Repeat("x", 1<<20), 9, true},
+		{"long keys", strings.Repeat("x", 60_000), "", 150, true},
+		{"just enough", "", strings.Repeat("x", 1<<20-1000), 8, false},
+		{"strings not kept", "", strings.Repeat("x", 1<<20+1), 9, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b bytes.Buffer
+			w := gguf.NewWriter(&b)
+			for i := range c.n {
+				if err := w.Set(fmt.Sprint(i, c.key), c.value); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(w.Set("general.architecture", "llama"), w.Close()); err != nil {
+				t.Fatal(err)
+			}
+			h, err := read(b.Bytes())
+			var format *container.Error
+			if c.refused {
+				if !errors.As(err, &format) || !strings.Contains(err.Error(), "more than 8388608 bytes") {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if arch, ok := h.Meta.String("general.architecture"); !ok || arch != "llama" {
+				t.Errorf("the architecture is %q, %v", arch, ok)
+			}
+			if s, ok := h.Meta.String("0"); ok != (s == c.value) {
+				t.Errorf("a string of %d bytes, %v", len(s), ok)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ const (
 	maxDims    = 4
 	// firstAlloc bounds what is allocated for a count that the file's size allows.
 	firstAlloc = 4096
-	// keepTotal bounds the strings that a table keeps in memory.
+	// keepTotal bounds the keys and strings that a table keeps in memory.
 	keepTotal = 8 << 20
 )
 
@@ -141,13 +141,15 @@ func (r *reader) checkVersion(v uint32) error {
 // metadata reads all keys and the alignment.
 func (r *reader) metadata(f vfs.File, h *container.Header, n uint64) error {
 	entries := make([]container.Entry, 0, min(n, firstAlloc))
-	var kept int64
+	kept := 0
 	for i := range n {
-		e, err := r.entry(i, min(container.MaxText, keepTotal-kept))
+		e, err := r.entry(i)
 		if err != nil {
 			return err
 		}
-		kept += int64(len(e.Text()))
+		if kept += len(e.Key) + len(e.Text()); kept > keepTotal {
+			return r.fail("key "+container.Name(e.Key), "the keys and strings up to here have more than %d bytes", keepTotal)
+		}
 		entries = append(entries, e)
 	}
 	table, duplicate, ok := container.NewTable(f, entries)
@@ -168,14 +170,14 @@ func (r *reader) metadata(f vfs.File, h *container.Header, n uint64) error {
 	return nil
 }
 
-// entry reads key number i; a string longer than keep stays in the file.
-func (r *reader) entry(i uint64, keep int64) (e container.Entry, err error) {
+// entry reads key number i.
+func (r *reader) entry(i uint64) (e container.Entry, err error) {
 	if e.Key, err = r.name(maxKey); err != nil {
 		return e, r.wrap(fmt.Sprintf("key %d", i), err)
 	}
 	kind, err := r.Uint32()
 	if err == nil {
-		e.Value, err = container.ReadValue(r.Reader, container.Kind(kind), keep)
+		e.Value, err = container.ReadValue(r.Reader, container.Kind(kind))
 	}
 	if err != nil {
 		return e, r.wrap("key "+container.Name(e.Key), err)

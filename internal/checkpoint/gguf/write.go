@@ -1,7 +1,6 @@
 package gguf
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,22 +15,21 @@ import (
 // Writer writes a GGUF file, version 3, from front to back: Set and Add describe it, Begin writes
 // the header, Write the data of all tensors in the order of Add, Close checks that all is there.
 type Writer struct {
-	out   *bufio.Writer
+	*container.Payload
 	keys  []byte // encoded
 	count uint64
 
 	seen  map[string]bool
 	align int64
 	infos []byte
-	names []string
-	sizes []int64
 	end   int64 // of the data so far
-	data  *container.Payload
 }
 
 // NewWriter writes to w.
 func NewWriter(w io.Writer) *Writer {
-	return &Writer{out: bufio.NewWriterSize(w, 32<<10), seen: map[string]bool{}, align: DefaultAlignment}
+	out := &Writer{seen: map[string]bool{}, align: DefaultAlignment}
+	out.Payload = container.NewPayload(w, "gguf", out.header)
+	return out
 }
 
 var order = binary.LittleEndian
@@ -44,14 +42,14 @@ func appendText(b []byte, s string) []byte {
 // them; general.alignment, a uint32, is obeyed.
 func (w *Writer) Set(key string, value any) error {
 	switch {
-	case w.data != nil:
+	case w.Begun():
 		return errors.New("gguf: Set after Begin")
 	case len(key) > maxKey || w.seen["key "+key]:
 		return fmt.Errorf("gguf: key %s is too long, or there already", container.Name(key))
 	}
 	if key == "general.alignment" {
 		a, ok := value.(uint32)
-		if !ok || bits.OnesCount32(a) != 1 || len(w.names) > 0 {
+		if !ok || bits.OnesCount32(a) != 1 || w.Announced() > 0 {
 			return fmt.Errorf("gguf: general.alignment is %v; a uint32 that is a power of two, before the first tensor, is needed", value)
 		}
 		w.align = int64(a)
@@ -154,7 +152,7 @@ func (w *Writer) Add(name string, t quant.Type, shape ...int) error {
 	info, ok := quant.Lookup(t)
 	n, fits := container.Product(shape)
 	switch {
-	case w.data != nil:
+	case w.Begun():
 		return errors.New("gguf: Add after Begin")
 	case len(name) > maxName || w.seen["tensor "+name]:
 		return fmt.Errorf("gguf: tensor name %s is too long, or there already", container.Name(name))
@@ -172,46 +170,17 @@ func (w *Writer) Add(name string, t quant.Type, shape ...int) error {
 		b = order.AppendUint64(b, uint64(shape[len(shape)-1-i]))
 	}
 	w.infos = order.AppendUint64(order.AppendUint32(b, uint32(t)), uint64(w.end))
-	w.names, w.sizes = append(w.names, name), append(w.sizes, size)
+	w.Announce(name, size)
 	w.end += size + container.Padding(size, w.align)
 	return nil
 }
 
-// Begin writes the header.
-func (w *Writer) Begin() error {
-	if w.data != nil {
-		return errors.New("gguf: Begin twice")
-	}
+// header encodes all that comes before the data.
+func (w *Writer) header() (parts [][]byte, align int64, err error) {
 	head := order.AppendUint32([]byte(magic), 3)
-	head = order.AppendUint64(order.AppendUint64(head, uint64(len(w.names))), w.count)
+	head = order.AppendUint64(order.AppendUint64(head, uint64(w.Announced())), w.count)
 	size := int64(len(head) + len(w.keys) + len(w.infos))
-	for _, part := range [][]byte{head, w.keys, w.infos, make([]byte, container.Padding(size, w.align))} {
-		if _, err := w.out.Write(part); err != nil {
-			return err
-		}
-	}
-	w.data = container.NewPayload(w.out, w.names, w.sizes, w.align)
+	parts = [][]byte{head, w.keys, w.infos, make([]byte, container.Padding(size, w.align))}
 	w.keys, w.infos, w.seen = nil, nil, nil
-	return nil
-}
-
-// Write writes data, of one tensor or of several in order.
-func (w *Writer) Write(b []byte) (int, error) {
-	if w.data == nil {
-		return 0, errors.New("gguf: Write before Begin")
-	}
-	return w.data.Write(b)
-}
-
-// Close checks that every tensor is complete and flushes. It does not close the underlying writer.
-func (w *Writer) Close() error {
-	if w.data == nil {
-		if err := w.Begin(); err != nil {
-			return err
-		}
-	}
-	if err := w.data.Close(); err != nil {
-		return fmt.Errorf("gguf: %w", err)
-	}
-	return w.out.Flush()
+	return parts, w.align, nil
 }

@@ -77,7 +77,7 @@ func Write(w io.Writer, arrays []Array) error {
 		return err
 	}
 	for i, a := range arrays {
-		if n := out.sizes[i]; int64(len(a.Data)) != n {
+		if n := out.Size(i); int64(len(a.Data)) != n {
 			return fmt.Errorf("safetensors: tensor %s has %d bytes of data; its shape needs %d", container.Name(a.Name), len(a.Data), n)
 		}
 		if _, err := out.Write(a.Data); err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spillway/spillway/internal/checkpoint/container"
+	"github.com/spillway/spillway/internal/checkpoint/jsonscan"
 	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/vfs"
 )
@@ -22,6 +23,10 @@ const (
 	// maxMeta bounds the strings of __metadata__ that are kept.
 	maxMeta     = 8 << 20
 	maxMetaKeys = 1024
+	// maxText bounds a name, a key or a value of __metadata__.
+	maxText = 64 << 10
+	// firstAlloc bounds what is allocated for tensors that the header's size allows.
+	firstAlloc = 4096
 )
 
 // dtype is an element type: its bits, and quant's name for it.
@@ -67,7 +72,7 @@ func byName(list ...dtype) map[string]dtype {
 
 // reader is one pass over a header.
 type reader struct {
-	json *container.JSON
+	json *jsonscan.Scanner
 	path string
 	data int64 // offset of the data
 	size int64 // of the file
@@ -92,8 +97,8 @@ func Read(f vfs.File) (*container.Header, error) {
 	}
 	r.data = 8 + n
 	// A tensor's description rarely takes less than 128 bytes.
-	r.tensors = make([]container.Tensor, 0, n/128)
-	r.json = container.NewJSON(container.NewReader(f, 8, r.data))
+	r.tensors = make([]container.Tensor, 0, min(n/128, firstAlloc))
+	r.json = jsonscan.New(container.NewReader(f, 8, r.data), maxText)
 	if err = r.json.Object(r.member); err == nil {
 		err = r.json.End()
 	}
@@ -116,6 +121,9 @@ func (r *reader) wrap(where string, err error) error {
 	var drive *container.ReadError
 	switch {
 	case errors.As(err, &ours):
+		if ours.Path == "" { // of the scanner
+			ours.Path, ours.Where = r.path, where
+		}
 		return err
 	case errors.As(err, &drive):
 		return fmt.Errorf("%s: %w", r.path, err)

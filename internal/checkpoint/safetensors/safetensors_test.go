@@ -197,6 +197,18 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
+// TestSparseHeader has 10 MB of white space: room is made for what is there, not for what would fit.
+func TestSparseHeader(t *testing.T) {
+	data := file("{"+strings.Repeat(" ", 10_000_000)+"}", 0)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := safetensors.Read(open(data))
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; err != nil || n > 1<<20 {
+		t.Errorf("%d bytes were allocated (%v)", n, err)
+	}
+}
+
 func TestWriterRefuses(t *testing.T) {
 	w := safetensors.NewWriter(&bytes.Buffer{})
 	for name, err := range map[string]error{

@@ -1,7 +1,6 @@
 package safetensors
 
 import (
-	"bufio"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -14,19 +13,18 @@ import (
 // Writer writes a safetensors file from front to back: SetMeta and Add describe it, Begin writes the
 // header, Write the data of all tensors in the order of Add, Close checks that all is there.
 type Writer struct {
-	out   *bufio.Writer
-	meta  map[string]string
-	head  []byte // members of the header, each followed by a comma
-	seen  map[string]bool
-	names []string
-	sizes []int64
-	end   int64
-	data  *container.Payload
+	*container.Payload
+	meta map[string]string
+	head []byte // members of the header, each followed by a comma
+	seen map[string]bool
+	end  int64
 }
 
 // NewWriter writes to w.
 func NewWriter(w io.Writer) *Writer {
-	return &Writer{out: bufio.NewWriterSize(w, 32<<10), meta: map[string]string{}, seen: map[string]bool{"__metadata__": true}}
+	out := &Writer{meta: map[string]string{}, seen: map[string]bool{"__metadata__": true}}
+	out.Payload = container.NewPayload(w, "safetensors", out.header)
+	return out
 }
 
 // SetMeta sets a key of the file's metadata.
@@ -38,7 +36,7 @@ func (w *Writer) Add(name, dtype string, shape ...int) error {
 	n, fits := container.Product(shape)
 	bits := n * int64(d.bits)
 	switch {
-	case w.data != nil:
+	case w.Begun():
 		return errors.New("safetensors: Add after Begin")
 	case w.seen[name]:
 		return fmt.Errorf("safetensors: tensor %s is there already", container.Name(name))
@@ -64,21 +62,18 @@ func (w *Writer) Add(name, dtype string, shape ...int) error {
 		return err
 	}
 	w.head = append(append(append(append(w.head, key...), ':'), info...), ',')
-	w.names, w.sizes = append(w.names, name), append(w.sizes, bits/8)
+	w.Announce(name, bits/8)
 	w.end += bits / 8
 	return nil
 }
 
-// Begin writes the header.
-func (w *Writer) Begin() error {
-	if w.data != nil {
-		return errors.New("safetensors: Begin twice")
-	}
+// header encodes all that comes before the data.
+func (w *Writer) header() (parts [][]byte, align int64, err error) {
 	head := []byte{'{'}
 	if len(w.meta) > 0 {
 		meta, err := json.Marshal(w.meta)
 		if err != nil {
-			return err
+			return nil, 0, err
 		}
 		head = append(append(append(head, `"__metadata__":`...), meta...), ',')
 	}
@@ -91,36 +86,8 @@ func (w *Writer) Begin() error {
 		head = append(head, ' ')
 	}
 	if len(head) > maxHeader {
-		return fmt.Errorf("safetensors: a header of %d bytes; the format allows %d", len(head), maxHeader)
+		return nil, 0, fmt.Errorf("a header of %d bytes; the format allows %d", len(head), maxHeader)
 	}
-	if err := binary.Write(w.out, binary.LittleEndian, uint64(len(head))); err != nil {
-		return err
-	}
-	if _, err := w.out.Write(head); err != nil {
-		return err
-	}
-	w.data = container.NewPayload(w.out, w.names, w.sizes, 1)
 	w.head, w.seen = nil, nil
-	return nil
-}
-
-// Write writes data, of one tensor or of several in order.
-func (w *Writer) Write(b []byte) (int, error) {
-	if w.data == nil {
-		return 0, errors.New("safetensors: Write before Begin")
-	}
-	return w.data.Write(b)
-}
-
-// Close checks that every tensor is complete and flushes. It does not close the underlying writer.
-func (w *Writer) Close() error {
-	if w.data == nil {
-		if err := w.Begin(); err != nil {
-			return err
-		}
-	}
-	if err := w.data.Close(); err != nil {
-		return fmt.Errorf("safetensors: %w", err)
-	}
-	return w.out.Flush()
+	return [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(len(head))), head}, 1, nil
 }

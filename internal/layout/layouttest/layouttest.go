@@ -176,3 +176,17 @@ func (b *builder) scatter(t *rapid.T) {
 		v.File, v.Offset = file, b.place(file, int64(4*v.Len), align)
 	}
 }
+
+// SweptBytes is the size of all matrices that one sweep passes, each counted once.
+func SweptBytes(m *layout.Model) int64 {
+	var n int64
+	for _, b := range m.Bundles {
+		if b.Kind == layout.Embedding {
+			continue
+		}
+		for _, x := range b.Matrices {
+			n += x.Bytes()
+		}
+	}
+	return n
+}

@@ -119,20 +119,7 @@ func floatTile(nx int) {
 	rows := []Mem{{Base: w}, {Base: w, Index: wStride, Scale: 1}, {Base: w, Index: wStride, Scale: 2}, {Base: w3}}
 	cols := []Mem{{Base: x}, {Base: x, Index: xStride, Scale: 1}, {Base: x, Index: xStride, Scale: 2}}
 	sums, mode, next := param("sums"), param("mode"), param("next")
-	acc := make([][4]VecVirtual, nx)
-	for r := range acc {
-		for i := range acc[r] {
-			acc[r][i] = YMM()
-			VXORPS(acc[r][i], acc[r][i], acc[r][i])
-		}
-	}
-	TESTQ(U32(1), mode)
-	JZ(LabelRef("loop"))
-	for r := range acc {
-		for i := range acc[r] {
-			VMOVUPS(mem(sums, 32*(4*r+i)), acc[r][i])
-		}
-	}
+	acc := loadSums(nx, sums, mode)
 	loop("loop", n, func() {
 		PREFETCHT0(mem(next, 0))
 		xs := make([]VecVirtual, nx)
@@ -151,6 +138,31 @@ func floatTile(nx int) {
 			ADDQ(U8(32), p)
 		}
 	})
+	storeTile(acc, sums, mode)
+}
+
+// loadSums starts the running sums of a tile at 0, or at sums if bit 0 of mode is set. The label "loop"
+// follows.
+func loadSums(nx int, sums, mode Register) [][4]VecVirtual {
+	acc := make([][4]VecVirtual, nx)
+	for r := range acc {
+		for i := range acc[r] {
+			acc[r][i] = YMM()
+			VXORPS(acc[r][i], acc[r][i], acc[r][i])
+		}
+	}
+	TESTQ(U32(1), mode)
+	JZ(LabelRef("loop"))
+	for r := range acc {
+		for i := range acc[r] {
+			VMOVUPS(mem(sums, 32*(4*r+i)), acc[r][i])
+		}
+	}
+	return acc
+}
+
+// storeTile ends a tile: the running sums go to sums if bit 1 of mode is set, else their totals to out.
+func storeTile(acc [][4]VecVirtual, sums, mode Register) {
 	TESTQ(U32(2), mode)
 	JZ(LabelRef("totals"))
 	for r := range acc {
@@ -164,7 +176,7 @@ func floatTile(nx int) {
 	outStride := param("outStride")
 	for r := range acc {
 		VMOVUPS(totals4(acc[r]), mem(out, 0))
-		if r < nx-1 {
+		if r < len(acc)-1 {
 			ADDQ(outStride, out)
 		}
 	}
