@@ -15,6 +15,7 @@ import (
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/kv"
 	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/machine"
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/models"
 	"github.com/spillway/spillway/internal/nn"
@@ -46,6 +47,10 @@ func (rt *Runtime) Load(ctx context.Context, path string) (*Checkpoint, error) {
 
 // LoadEmbedded is Load for the Storyteller model inside the binary.
 func (rt *Runtime) LoadEmbedded(ctx context.Context) (*Checkpoint, error) {
+	// It lies in the binary, and all of it will be read.
+	if err := machine.UntrimBinary(); err != nil {
+		return nil, fmt.Errorf("reading ahead in the program: %w", err)
+	}
 	return rt.load(ctx, true, func() (*checkpoint.Catalog, error) { return checkpoint.OpenFile(storyteller.File()) })
 }
 
@@ -190,21 +195,21 @@ func (c *Checkpoint) shape(o ModelOptions) kv.Shape {
 func (c *Checkpoint) Plan(o ModelOptions) (*plan.Plan, error) {
 	c.rt.mu.Lock()
 	defer c.rt.mu.Unlock()
-	p, _, err := c.plan(o)
+	p, err := c.plan(o)
 	return p, err
 }
 
 // plan is Plan with the runtime's lock held. It also returns what it planned for the process itself.
-func (c *Checkpoint) plan(o ModelOptions) (p *plan.Plan, measured int64, err error) {
+func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 	if err := c.checkTypes(o.Exact); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	o = o.withDefaults(c)
 	rt := c.rt
-	if measured, err = rt.measure(c.embedded); err != nil {
-		return nil, 0, err
+	start := int64(0)
+	if rt.own == nil {
+		start = machine.BinaryFileBytes() + startAnon
 	}
-	measured += c.lacking()
 	shape := c.shape(o)
 	align, readCache := 1, int64(0)
 	for _, f := range c.cat.Files {
@@ -213,14 +218,13 @@ func (c *Checkpoint) plan(o ModelOptions) (p *plan.Plan, measured int64, err err
 			readCache = bufferedRead
 		}
 	}
-	p, err = plan.Make(plan.Request{
-		Model: c.model.Layout, Budget: rt.left(), Runtime: measured,
+	return plan.Make(plan.Request{
+		Model: c.model.Layout, Budget: rt.left(), Runtime: rt.measure(c.embedded) + c.lacking(), Start: start,
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
 		Context: o.Context, Sequences: o.Sequences, HeadRows: o.HeadRows, MaxChunk: o.Chunk, Align: align,
 		Page: int64(os.Getpagesize()), ReadCache: readCache,
 		FixedScratch: c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact}),
 	})
-	return p, measured, err
 }
 
 // bufferedRead is the page cache that one read of a file without direct I/O causes for a moment.

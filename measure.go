@@ -36,7 +36,7 @@ func (c *Checkpoint) Measure(p *plan.Plan, exact bool) (speeds plan.Machine, err
 	for _, pool := range p.Pools {
 		free += pool
 	}
-	n := int(min(free*3/4, measureBuffer)) &^ (measureLeast - 1)
+	n := int(min(free/2, measureBuffer)) &^ (measureLeast - 1)
 	if n < measureLeast {
 		return plan.Machine{}, nil
 	}

@@ -21,19 +21,17 @@ import (
 // Model is a model that runs. It is safe for concurrent use: requests share steps.
 type Model struct {
 	*Checkpoint
-	plan *plan.Plan
-	// measured is the part of the plan's runtime pool that the process has once for all models.
-	measured int64
-	options  ModelOptions
-	pager    *pager.Pager
-	arena    *mem.Buffer
-	cache    *kv.Cache
-	engine   *engine.Engine
-	loaded   time.Duration
-	owned    bool  // the checkpoint goes with the model
-	added    int64 // bytes that the model added to the runtime pool
-	closed   bool  // guarded by the runtime's lock
-	users    sync.WaitGroup
+	plan    *plan.Plan
+	options ModelOptions
+	pager   *pager.Pager
+	arena   *mem.Buffer
+	cache   *kv.Cache
+	engine  *engine.Engine
+	loaded  time.Duration
+	owned   bool  // the checkpoint goes with the model
+	added   int64 // bytes that the model added to the runtime pool
+	closed  bool  // guarded by the runtime's lock
+	users   sync.WaitGroup
 }
 
 // Open loads a model and starts it: Load and Start in one, and Close closes both. Errors are those of
@@ -75,14 +73,14 @@ func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) 
 	if c.rt.closed {
 		return nil, fmt.Errorf("the runtime is %w", ErrClosed)
 	}
-	p, measured, err := c.plan(o)
+	p, err := c.plan(o)
 	if err == nil && c.lacking() > 0 {
 		err = c.tokErr
 	}
 	if err != nil {
 		return nil, c.rt.beside(err)
 	}
-	m := &Model{Checkpoint: c, plan: p, measured: measured, options: o}
+	m := &Model{Checkpoint: c, plan: p, options: o}
 	if err := c.rt.begin(m); err != nil {
 		return nil, errors.Join(err, c.rt.end(m))
 	}

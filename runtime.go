@@ -67,6 +67,10 @@ func New(o Options) (*Runtime, error) {
 	// A read that returns must not wait for a busy compute thread, so there are processors besides
 	// those of the compute threads; a few will do, since a reader needs one for microseconds only, and
 	// each costs memory and a share of a garbage collector. They are set before anything is measured.
+	// What the program's own start has read of its file is charged to us; most of it has had its time.
+	if err := machine.TrimBinary(); err != nil {
+		return nil, fmt.Errorf("giving back the page cache of the program: %w", err)
+	}
 	processors := runtime.GOMAXPROCS(o.Threads + spareProcessors)
 	return &Runtime{
 		processors: processors, heapLimit: debug.SetMemoryLimit(-1),
@@ -104,23 +108,24 @@ func (rt *Runtime) Close() error {
 }
 
 const (
-	heapGrowth      = 4 << 20   // what the Go heap may add to what is live when a model starts
+	heapGrowth      = 7 << 19   // what the Go heap may add to what is live when a model starts
 	heapReserve     = 512 << 10 // of it for what the Go runtime's own limit overshoots
-	binaryGrowth    = 5 << 19   // pages of a trimmed binary that are first touched when a model runs
 	perProcessor    = 256 << 10 // charge batches of the kernel and caches of the Go runtime
 	perThread       = 24 << 10  // kernel stack and descriptors
 	spareProcessors = 4
 	ioThreads       = 12 // the most that the pager reads with
+
+	startAnon     = 3 << 20 // what a process has before it plans, beside its binary
+	trimmedBinary = 6 << 20 // pages of a trimmed binary that a run comes to touch
+	// What a small program measures moves from run to run; below these values it does not count, so that
+	// the least that one run names is the least that the next one takes.
+	leastAnon   = 2 << 20
+	leastTables = 192 << 10
 )
 
 // measure returns what the process needs beside what is leased for weights, cache and scratch: the
 // heap that is live now with room to grow, stacks, the binary, and what is leased in the runtime pool.
-func (rt *Runtime) measure(embedded bool) (int64, error) {
-	if !embedded { // the embedded model lies in the binary
-		if err := machine.TrimBinary(); err != nil {
-			return 0, fmt.Errorf("giving back the page cache of the program: %w", err)
-		}
-	}
+func (rt *Runtime) measure(embedded bool) int64 {
 	debug.FreeOSMemory()
 	leased := rt.ledger.Snapshot().Pools[budget.Runtime].Used
 	if rt.own != nil { // what was measured then, and what came since
@@ -128,10 +133,10 @@ func (rt *Runtime) measure(embedded bool) (int64, error) {
 		if embedded {
 			grown += storyteller.Size()
 		}
-		return leased + grown, nil
+		return leased + grown
 	}
-	return rt.resident(embedded) + leased + heapGrowth + binaryGrowth + int64(min(runtime.NumCPU(), rt.threads+spareProcessors+ioThreads))*perProcessor +
-		int64(rt.threads+ioThreads+4)*perThread, nil
+	return rt.resident(embedded) + leased + heapGrowth + int64(min(runtime.NumCPU(), rt.threads+spareProcessors+ioThreads))*perProcessor +
+		int64(rt.threads+ioThreads+4)*perThread
 }
 
 // resident is the process without off-heap buffers. Of a binary that was not trimmed every page
@@ -141,10 +146,11 @@ func (rt *Runtime) resident(embedded bool) int64 {
 	if !ok {
 		return goBytes() + machine.BinaryBytes()
 	}
+	binary := int64(trimmedBinary)
 	if embedded {
-		p.File = max(p.File, machine.BinaryBytes())
+		binary = max(p.File, machine.BinaryBytes())
 	}
-	return max(p.Anon-mem.Live(), 0) + p.File + p.PageTables
+	return max(p.Anon-mem.Live(), leastAnon) + binary + max(p.PageTables, leastTables)
 }
 
 // goBytes is what the Go runtime holds, as its memory limit counts it.
@@ -194,10 +200,7 @@ func (rt *Runtime) Reserve(n int64, what string) (release func(), err error) {
 // roomBeforePlan checks that n more bytes of heap fit beside the process, for which the ledger has no
 // lease yet. The lock is held.
 func (rt *Runtime) roomBeforePlan(n int64, what string) error {
-	used, err := rt.measure(false)
-	if err != nil {
-		return err
-	}
+	used := rt.measure(false)
 	u := rt.ledger.Snapshot()
 	used += u.Used - u.Pools[budget.Runtime].Used
 	if rt.lent > 0 { // the heap has grown under earlier leases, which count in full

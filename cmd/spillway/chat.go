@@ -189,7 +189,7 @@ func (c *conversation) loop() error {
 		case errors.Is(err, io.EOF):
 			return c.end()
 		case err != nil:
-			return err
+			return errors.Join(err, c.end())
 		}
 		if done, err := c.turn(text); done || err != nil {
 			return errors.Join(err, c.end())

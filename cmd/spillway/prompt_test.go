@@ -168,6 +168,43 @@ func TestRunEmbeddingModel(t *testing.T) {
 	}
 }
 
+// What a user should hear about a model comes before the conversation, but not with --quiet.
+func TestChatNotes(t *testing.T) {
+	model := testutil.Shared(t, "oracle/llama") // without a template
+	for flag, want := range map[string]int{"-v": 1, "-q": 0} {
+		s, out := testSession(t, nil)
+		var err error
+		if s.stdin, err = os.Open(writeFile(t, filepath.Join(t.TempDir(), "none"), "")); err != nil {
+			t.Fatal(err)
+		}
+		if code := s.main([]string{"chat", flag, model}); code != exitFine {
+			t.Errorf("%s: exit code %d: %s", flag, code, out)
+		}
+		if n := strings.Count(out.String(), "note: the model has no chat template"); n != want {
+			t.Errorf("%s: %d notes, want %d: %s", flag, n, want, out)
+		}
+		if err := s.stdin.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// An input that cannot be taken ends the conversation, which is printed still.
+func TestChatLongLine(t *testing.T) {
+	s, out := testSession(t, nil)
+	stdin, err := os.Open(writeFile(t, filepath.Join(t.TempDir(), "talk"), "Hi\n"+strings.Repeat("x", 2*freeText+1)+"\nHi\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	s.stdin = stdin
+	code := s.main([]string{"chat", "--json", "--memory", "128MiB", "--max-tokens", "2"})
+	if got := out.String(); code != exitFailed || !strings.Contains(got, `{"messages":[{"role":"user","content":"Hi"},`) ||
+		!strings.HasSuffix(got, "\nspillway: a line is longer than 65536 bytes\n") {
+		t.Errorf("exit code %d: %s", code, got)
+	}
+}
+
 // Why reads are not direct is said once by every command that reads weights, and not with --quiet.
 func TestDirectRefused(t *testing.T) {
 	dir, err := os.MkdirTemp("/dev/shm", "spillway-test-")
@@ -180,23 +217,34 @@ func TestDirectRefused(t *testing.T) {
 	if code := s.main([]string{"synth", "smollm2-135m", "--type", "q4_0", "--layers", "1", "--context", "64", "--out", model}); code != exitFine {
 		t.Fatal(out)
 	}
-	for _, command := range []string{
-		"plan", "verify", "bench -p 2 -n 0 -r 1", "probe --ids 1 --out " + dir + "/p", "run hello --raw --max-tokens 1", "verify --identity",
-	} {
+	for _, command := range []string{"plan", "verify", "bench -p 2 -n 0 -r 1", "probe --ids 1 --out " + dir + "/p", "run hello --raw --max-tokens 1 -v", "run hello --raw --max-tokens 1 -q"} {
 		s, out := testSession(t, nil)
 		args := strings.Fields(command)
 		if code := s.main(append([]string{args[0], model}, args[1:]...)); code != exitFine {
 			t.Fatalf("%s: exit code %d: %s", command, code, out)
 		}
-		if n := strings.Count(out.String(), "note: "); n != 1 {
-			t.Errorf("%s: %d notes: %s", command, n, out)
+		want := 1
+		if strings.HasSuffix(command, "-q") {
+			want = 0
 		}
-		s, out = testSession(t, nil)
-		if s.main(append([]string{"-q", args[0], model}, args[1:]...)); strings.Contains(out.String(), "note: ") {
-			t.Errorf("%s -q: %s", command, out)
+		if n := strings.Count(out.String(), "note: "); n != want {
+			t.Errorf("%s: %d notes, want %d: %s", command, n, want, out)
 		}
-		if testing.Short() {
-			break
+		again := *s // as verify --identity makes for every row
+		if again.tellDirectOf(t, model); strings.Count(out.String(), "note: ") != want {
+			t.Errorf("%s: the note comes again: %s", command, out)
 		}
+	}
+}
+
+func (s *session) tellDirectOf(t *testing.T, model string) {
+	t.Helper()
+	cat, err := s.catalog(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tellDirect(cat)
+	if err := cat.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -229,7 +229,8 @@ func (c capCase) checkRefusal(t *testing.T, least int64) {
 		t.Fatal(err)
 	}
 	if o.Exit != exitNoRoom || len(o.Stdout) > 0 {
-		t.Fatalf("exit %d with 1 MiB less than the least, output %q, errors %q", o.Exit, o.Stdout, o.Stderr)
+		t.Fatalf("exit %d with 1 MiB less than the planned least of %s (this run says %s); %d bytes of output, errors %q",
+			o.Exit, size(least), size(o.report.Memory.Least), len(o.Stdout), o.Stderr)
 	}
 	t.Logf("refusal: %s", strings.TrimSpace(string(o.Stderr)))
 	named := slices.ContainsFunc(amounts(string(o.Stderr)), func(v float64) bool {

@@ -85,6 +85,37 @@ func BinaryBytes() int64 {
 	return n
 }
 
+// BinaryFileBytes is the size of the program's own file. The kernel may read all of it when it starts.
+func BinaryFileBytes() int64 {
+	info, err := os.Stat("/proc/self/exe")
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// UntrimBinary lets the kernel read ahead in the program's own file again, for those who read much of
+// it in order.
+func UntrimBinary() error {
+	all, err := ownMappings()
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if err := advise(m, unix.MADV_NORMAL); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func advise(m mapping, advice uintptr) error {
+	if _, _, e := unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, advice); e != 0 {
+		return e
+	}
+	return nil
+}
+
 // TrimBinary gives back the page cache of the program's own file: code that has run and will not run
 // again, and what was read ahead around it. What is still needed comes back page by page. Pages that
 // other processes use stay, at no cost to us.
@@ -97,10 +128,8 @@ func TrimBinary() error {
 		if m.writable || m.own > 0 {
 			continue // holds variables, or tables that the loader relocated and then made read-only
 		}
-		for _, advice := range []uintptr{unix.MADV_RANDOM, unix.MADV_DONTNEED} {
-			if _, _, e := unix.Syscall(unix.SYS_MADVISE, m.start, m.end-m.start, advice); e != 0 {
-				return e
-			}
+		if err := errors.Join(advise(m, unix.MADV_RANDOM), advise(m, unix.MADV_DONTNEED)); err != nil {
+			return err
 		}
 	}
 	exe, err := os.Open("/proc/self/exe")

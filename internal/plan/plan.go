@@ -18,6 +18,8 @@ type Request struct {
 	Budget  int64 // the cap for the whole process
 	Runtime int64 // Go heap, stacks, the binary, the tokenizer, as measured; page tables come on top
 
+	Start int64 // what the process took before it could plan: the cap holds for that, too
+
 	KVTokenBytes  int64 // of one token in all layers
 	Context       int   // tokens of each sequence
 	Sequences     int   // that run at once; 0 is 1

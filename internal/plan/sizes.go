@@ -37,7 +37,6 @@ const (
 // sizes are the parts of a plan that the budget does not change.
 type sizes struct {
 	r       *Request
-	fixed   int64 // runtime, kv, scratch without rows
 	kv      int64
 	vectors int64
 	rowMin  int // of a chunk
@@ -104,6 +103,7 @@ func (s *sizes) smallest() *Plan {
 	for range 3 {
 		p.Least = (p.Least - s.fill(p, p.Least) + machine.MiB - 1) / machine.MiB * machine.MiB
 	}
+	p.Least = max(p.Least, (s.r.Start+machine.MiB-1)/machine.MiB*machine.MiB)
 	s.fill(p, p.Least)
 	return p
 }
