@@ -63,7 +63,7 @@ func floatRows(name string, size int, load func(Mem) Op) {
 	Label("loop")
 	for i := range steps {
 		for k := range rowsAtOnce / steps {
-			PREFETCHT1(mem(next, 64*(i*rowsAtOnce/steps+k)))
+			PREFETCHT0(mem(next, 64*(i*rowsAtOnce/steps+k)))
 		}
 		step()
 	}
