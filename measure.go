@@ -19,7 +19,6 @@ import (
 
 const (
 	driveTime     = 500 * time.Millisecond
-	driveBuffer   = 12 << 20 // the largest request
 	kernelTime    = 100 * time.Millisecond
 	measureBuffer = 128 << 20
 	measureLeast  = 1 << 20
@@ -54,7 +53,7 @@ func (c *Checkpoint) Measure(p *plan.Plan, exact bool) (speeds plan.Machine, err
 	if c.embedded {
 		return speeds, nil
 	}
-	profile, err := vfs.MeasureDrive(c.largestFile(), b[:min(n, driveBuffer)], driveTime)
+	profile, err := vfs.MeasureDrive(c.largestFile(), b, driveTime)
 	speeds.Drive = profile.Best.BytesPerSecond
 	return speeds, err
 }

@@ -15,9 +15,11 @@ const (
 	minSlot    = 256 << 10
 	maxSlot    = 4 << 20 // larger requests gain nothing on the drives that we measured
 	slotStep   = 64 << 10
-	maxReaders = 14
-	// fullSlots are more than the readers: tiles are used in order, so that those behind a slow
-	// read wait in their slots.
+	// More readers add no speed, and the look-up of an embedding waits behind all of their requests
+	// while the ring stands full.
+	maxReaders = 8
+	// fullSlots are twice the readers: tiles are used in order, so that those behind a slow read wait in
+	// their slots.
 	fullSlots = 16
 
 	minLookup   = 16 << 10

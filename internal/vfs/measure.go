@@ -32,9 +32,12 @@ type Profile struct {
 
 // MeasureDrive reads f at random offsets, so that no cache of the drive helps, with several sizes
 // and numbers of requests, for about limit in all. Sizes that are larger than buf or the file are
-// left out (at least one stays, as large as fits). All requests in flight read into the same buf,
-// whose contents mean nothing afterwards: the memory it needs is one request. Each of up to 16
-// requests in flight needs a thread. A file that is not direct gives the speed of its cache.
+// left out (at least one stays, as large as fits). Every request in flight has its own part of buf,
+// which it goes through from end to end: reads that land in the processor's cache again and again are
+// faster (by 8 % where it was measured) than those that reach memory, as weights must. So depths that
+// do not fit in buf are left out too, and buf should be larger than the caches. What buf holds means
+// nothing afterwards. Each of up to 16 requests in flight needs a thread. A file that is not direct
+// gives the speed of its cache.
 func MeasureDrive(f File, buf []byte, limit time.Duration) (Profile, error) {
 	fit := int(min(int64(len(buf)), f.Size())) &^ (f.Align() - 1)
 	if fit == 0 {
@@ -48,7 +51,10 @@ func MeasureDrive(f File, buf []byte, limit time.Duration) (Profile, error) {
 	each := limit / time.Duration(len(sizes)*len(measureDepths))
 	for _, size := range sizes {
 		for _, depth := range measureDepths {
-			speed, err := measureCell(f, buf[:size], depth, each)
+			if depth > 1 && depth*size > len(buf) {
+				continue
+			}
+			speed, err := measureCell(f, buf, size, depth, each)
 			if err != nil {
 				return Profile{}, err
 			}
@@ -59,18 +65,19 @@ func MeasureDrive(f File, buf []byte, limit time.Duration) (Profile, error) {
 	return p, nil
 }
 
-// measureCell keeps depth reads in flight until the time is over, and waits for the last.
-func measureCell(f File, buf []byte, depth int, d time.Duration) (float64, error) {
+// measureCell keeps depth reads of size bytes in flight until the time is over, and waits for the last.
+func measureCell(f File, buf []byte, size, depth int, d time.Duration) (float64, error) {
 	var (
 		wg     sync.WaitGroup
 		total  atomic.Int64
 		failed atomic.Pointer[error]
 	)
 	start := time.Now()
-	for range depth {
+	for i := range depth {
+		part := buf[i*(len(buf)/depth/size)*size:][:len(buf)/depth/size*size]
 		wg.Go(func() {
-			for failed.Load() == nil {
-				n, err := f.ReadAt(buf, randomOffset(f, len(buf)))
+			for at := 0; failed.Load() == nil; at = (at + size) % len(part) {
+				n, err := f.ReadAt(part[at:at+size], randomOffset(f, size))
 				total.Add(int64(n))
 				if err != nil && !errors.Is(err, io.EOF) {
 					failed.CompareAndSwap(nil, &err)
