@@ -41,7 +41,9 @@ func TestStreamedBytes(t *testing.T) {
 	}
 	// The prompt's sweep and those of all tokens but the last; the ring reads ahead of both ends alike.
 	sweeps := int64(tokens)
-	if io.Sweeps != sweeps || io.Streamed() != sweeps*p.ReadBytes {
+	// At the end of the file a request gets less than the whole block that the plan counts.
+	over := sweeps*p.ReadBytes - io.Streamed()
+	if io.Sweeps != sweeps || over < 0 || over >= sweeps*int64(p.Placement.Align) {
 		t.Errorf("%d sweeps streamed %d bytes, the plan says %d × %d", io.Sweeps, io.Streamed(), sweeps, p.ReadBytes)
 	}
 	if off := math.Abs(float64(kernelRead)/float64(io.Read) - 1); off > 0.01 {

@@ -73,6 +73,32 @@ func TestConversationInUse(t *testing.T) {
 	}
 }
 
+// The operating system counts no more than the ledger.
+func TestNoDrift(t *testing.T) {
+	rt := newRuntime(t, 1<<30)
+	defer rt.Close()
+	if _, ok := rt.Drift(); ok {
+		t.Error("there is a drift without a model")
+	}
+	m, err := rt.OpenEmbedded(context.Background(), ModelOptions{Context: 512})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for range 3 {
+		if _, err := m.Generate(context.Background(), Request{Prompt: "Tell me a story", Sampling: &Sampling{}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		drift, ok := rt.Drift()
+		if !ok {
+			t.Skip("skipped: the operating system does not count the process's memory")
+		}
+		if drift > 0 {
+			t.Errorf("%d bytes are outside the ledger of %d", drift, rt.Ledger().Used)
+		}
+	}
+}
+
 // What ends an answer is not decided by the context that was planned for.
 func TestContextRefusesAndDoesNotCut(t *testing.T) {
 	rt := newRuntime(t, 1<<30)

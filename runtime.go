@@ -153,6 +153,19 @@ func (rt *Runtime) resident(embedded bool) int64 {
 	return max(p.Anon-mem.Live(), leastAnon) + binary + max(p.PageTables, leastTables)
 }
 
+// Drift is the operating system's count of the process's memory less what the ledger has leased:
+// above 0 something was not planned for. ok is false where the system does not tell, and while no
+// model is open.
+func (rt *Runtime) Drift() (bytes int64, ok bool) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	p, ok := machine.ReadProcess()
+	if !ok || rt.own == nil {
+		return 0, false
+	}
+	return p.RSS + p.PageTables - rt.ledger.Snapshot().Used, true
+}
+
 // goBytes is what the Go runtime holds, as its memory limit counts it.
 func goBytes() int64 {
 	var s runtime.MemStats

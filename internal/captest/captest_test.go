@@ -89,7 +89,7 @@ func TestBelowTheNeedIsKilled(t *testing.T) {
 		t.Fatalf("96 MiB in a group of 64 MiB survived: exit %d, killed %v, %d kills, output %q",
 			res.Exit, res.Killed, res.OOMKills, res.Stdout)
 	}
-	if res.Peak > 64*mib {
+	if res.Peak > 64*mib+64<<10 { // the charge that fails counts for a moment
 		t.Errorf("the peak of %d bytes is above the limit", res.Peak)
 	}
 }
