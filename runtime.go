@@ -17,7 +17,7 @@ import (
 
 // Options shape a Runtime. A runtime owns the process: it sets GOMAXPROCS to the compute threads and a
 // few more, and while models are open the Go runtime's memory limit, so that the Go heap of the whole
-// program may grow by about 3.5 MiB beyond what it was when the first model started. Close restores
+// program may grow by about 2 MiB beyond what it was when the first model started. Close restores
 // both.
 type Options struct {
 	// Memory is the hard cap for the whole process in bytes; 0 is what `--memory auto` means.
@@ -54,6 +54,9 @@ func New(o Options) (*Runtime, error) {
 	if o.Memory < 0 || o.Threads < 0 {
 		return nil, fmt.Errorf("a memory of %d bytes and %d threads are not possible", o.Memory, o.Threads)
 	}
+	if most := MaxThreads(); o.Threads > most {
+		return nil, fmt.Errorf("%d threads are more than the %d that this machine is good for", o.Threads, most)
+	}
 	if o.Memory == 0 {
 		m, err := machine.ReadMemory()
 		if err != nil {
@@ -80,6 +83,10 @@ func New(o Options) (*Runtime, error) {
 		ledger: budget.New(math.MaxInt64 / 4),
 	}, nil
 }
+
+// MaxThreads is the most compute threads that New accepts: more than help anywhere, and few enough
+// for the limits of the operating system.
+func MaxThreads() int { return max(64, 4*runtime.NumCPU()) }
 
 // Memory is the hard cap in bytes.
 func (rt *Runtime) Memory() int64 { return rt.limit }
@@ -108,18 +115,18 @@ func (rt *Runtime) Close() error {
 }
 
 const (
-	heapGrowth      = 7 << 19   // what the Go heap may add to what is live when a model starts
-	heapReserve     = 512 << 10 // of it for what the Go runtime's own limit overshoots
+	heapGrowth      = 5 << 19   // what the Go heap may add to what is live when a model starts
+	heapReserve     = 256 << 10 // of it for what the Go runtime's own limit overshoots
 	perProcessor    = 256 << 10 // charge batches of the kernel and caches of the Go runtime
 	perThread       = 24 << 10  // kernel stack and descriptors
 	spareProcessors = 4
 	ioThreads       = 12 // the most that the pager reads with
 
-	startAnon     = 3 << 20 // what a process has before it plans, beside its binary
-	trimmedBinary = 6 << 20 // pages of a trimmed binary that a run comes to touch
+	startAnon     = 4 << 20  // what a process has before it plans, beside its binary
+	trimmedBinary = 11 << 19 // pages of a trimmed binary that a run comes to touch
 	// What a small program measures moves from run to run; below these values it does not count, so that
 	// the least that one run names is the least that the next one takes.
-	leastAnon   = 2 << 20
+	leastAnon   = 5 << 19
 	leastTables = 192 << 10
 )
 
@@ -136,7 +143,7 @@ func (rt *Runtime) measure(embedded bool) int64 {
 		return leased + grown
 	}
 	return rt.resident(embedded) + leased + heapGrowth + int64(min(runtime.NumCPU(), rt.threads+spareProcessors+ioThreads))*perProcessor +
-		int64(rt.threads+ioThreads+4)*perThread
+		int64(rt.threads+spareProcessors)*perThread
 }
 
 // resident is the process without off-heap buffers. Of a binary that was not trimmed every page

@@ -71,13 +71,26 @@ type benchSpeed struct {
 }
 
 type benchRoofline struct {
-	Limit    string  `json:"limit"`
-	Fraction float64 `json:"fraction"`
+	Limit    string        `json:"limit"`
+	Fraction report.Figure `json:"fraction"`
+}
+
+// mostTokens is the most of anything that is counted in tokens.
+const mostTokens = 1 << 24
+
+func (r benchRoofline) text() string {
+	if r.Fraction <= 0 {
+		return "not measured"
+	}
+	return fmt.Sprintf("%3.0f %% of the %s", 100*r.Fraction, r.Limit)
 }
 
 func (c *benchCommand) tests() ([]benchTest, error) {
-	if c.Repetitions < 1 {
-		return nil, usagef("-r is %d; give a positive number", c.Repetitions)
+	if c.Repetitions < 1 || c.Repetitions > mostTokens {
+		return nil, usagef("-r is %d; give a number from 1 to %d", c.Repetitions, mostTokens)
+	}
+	if slices.Max(append(slices.Concat(c.Prefill, c.Decode, c.Depth, c.Batch), 0)) > mostTokens {
+		return nil, usagef("-p, -n, -d and -b take numbers up to %d", mostTokens)
 	}
 	if slices.Min(append(slices.Concat(c.Prefill, c.Decode, c.Depth), 0)) < 0 || len(c.Batch) == 0 || slices.Min(c.Batch) < 1 {
 		return nil, usagef("-p, -n and -d take numbers from 0 on, -b from 1 on")
@@ -175,7 +188,7 @@ func (r benchResult) row(speeds plan.Machine) benchRow {
 	return benchRow{
 		Test: r.test.name(), Batch: r.test.batch, Depth: r.test.depth,
 		Speed:    benchSpeed{Median: median.speed, Min: r.runs[0].speed, Max: r.runs[len(r.runs)-1].speed},
-		Roofline: benchRoofline{f.Limit, f.Fraction},
+		Roofline: benchRoofline{f.Limit, report.Figure(f.Fraction)},
 	}
 }
 
@@ -271,11 +284,16 @@ func printBench(s *session, o *opened, p *plan.Plan, speeds plan.Machine, result
 	text := fmt.Sprintf("%s, %s of weights, cap %s, %d threads (%s), %s\n", visible(o.Name(), 60), report.Bytes(o.Catalog().Bytes()),
 		report.Bytes(p.Budget), o.rt.Threads(), spillway.ISA(), where)
 	text += fmt.Sprintf("%-14s %5s %28s   %s\n", "test", "batch", "tokens/s (min … max)", "roofline")
+	busy := false
 	for _, r := range table.Rows {
-		text += fmt.Sprintf("%-14s %5d %10.2f (%.2f … %.2f)   %3.0f %% of the %s\n", r.Test, r.Batch, r.Speed.Median, r.Speed.Min, r.Speed.Max,
-			100*r.Roofline.Fraction, r.Roofline.Limit)
+		text += fmt.Sprintf("%-14s %5d %10.2f (%.2f … %.2f)   %s\n", r.Test, r.Batch, r.Speed.Median, r.Speed.Min, r.Speed.Max,
+			r.Roofline.text())
+		busy = busy || r.Roofline.Fraction > 1
 	}
-	text += fmt.Sprintf("drive %s, memory %s, products %.0f Gop/s\n", report.Rate(speeds.Drive), report.Rate(speeds.Memory), speeds.Flops/1e9)
+	text += fmt.Sprintf("drive %s, memory %s, products %s\n", report.Rate(speeds.Drive), report.Rate(speeds.Memory), report.Operations(speeds.Flops))
+	if busy {
+		text += report.Busy + "\n"
+	}
 	_, err := io.WriteString(s.stdout, text)
 	return err
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/spillway/spillway"
 )
 
 // globals are the flags that mean the same everywhere.
@@ -26,6 +29,8 @@ func (g globals) check() error {
 		return usagef("--context is %d; give a positive number of tokens", g.Context)
 	case g.Threads < 0:
 		return usagef("--threads is %d; give a positive number", g.Threads)
+	case g.Threads > spillway.MaxThreads():
+		return usagef("--threads is %d; at most %d make sense here", g.Threads, spillway.MaxThreads())
 	case g.Quiet && g.Verbose:
 		return usagef("--quiet and --verbose exclude each other")
 	}
@@ -74,7 +79,7 @@ func (s *session) parse(args []string) (result *parsed, err error) {
 		args = []string{"--help"}
 	}
 	var c cli
-	defaults := &settings{getenv: s.getenv}
+	defaults := &settings{getenv: s.getenv, environ: s.environ}
 	parser, err := kong.New(&c,
 		kong.Name("spillway"),
 		kong.Description("Runs language models that are larger than the memory they are given, exactly as released."),
@@ -93,7 +98,7 @@ func (s *session) parse(args []string) (result *parsed, err error) {
 	}
 	selected := context.Selected()
 	result = &parsed{selected.Target.Addr().Interface().(command), c.globals}
-	if err := errors.Join(c.check(), checkUsed(context, result.command)); err != nil {
+	if err := cmp.Or(c.check(), checkUsed(context, result.command), checkPositive(context)); err != nil {
 		return nil, err
 	}
 	return result, nil
@@ -109,6 +114,19 @@ func checkUsed(context *kong.Context, c command) error {
 	for _, p := range context.Path {
 		if p.Flag != nil && !p.Resolved && slices.Contains(picky.unused(), p.Flag.Name) {
 			return usagef("--%s means nothing to %s", p.Flag.Name, context.Selected().Name)
+		}
+	}
+	return nil
+}
+
+// checkPositive refuses a 0 that somebody wrote where leaving the flag out means the default.
+func checkPositive(context *kong.Context) error {
+	for _, p := range context.Path {
+		if p.Flag == nil || !slices.Contains([]string{"context", "max-tokens", "layers"}, p.Flag.Name) {
+			continue
+		}
+		if n, ok := context.FlagValue(p.Flag).(int); ok && n == 0 {
+			return usagef("--%s is 0; give a positive number, or leave it out", p.Flag.Name)
 		}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/spillway/spillway"
 )
 
 func TestMain(m *testing.M) {
@@ -100,6 +102,43 @@ func TestWrongSettings(t *testing.T) {
 				t.Errorf("printed %q, want one line with %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A key of the environment that would be ignored is an error, with the nearest one that is not.
+func TestUnknownEnvironment(t *testing.T) {
+	for entry, want := range map[string]string{
+		"SPILLWAY_MEMROY=1GiB": "did you mean SPILLWAY_MEMORY?", "SPILLWAY_THREAD=1": "did you mean SPILLWAY_THREADS?",
+		"SPILLWAY_CPU=avx2": "", "SPILLWAY_QUIET=1": "", "MEMROY=1": "",
+	} {
+		s, out := testSession(t, nil)
+		s.environ = func() []string { return []string{"PATH=/", entry} }
+		code := s.main([]string{"version"})
+		if wrong := want != ""; wrong != (code == exitUsage) || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: exit code %d: %s", entry, code, out)
+		}
+	}
+}
+
+// Threads beyond reason are refused before the operating system does it.
+func TestMostThreads(t *testing.T) {
+	most := spillway.MaxThreads()
+	if rt, err := spillway.New(spillway.Options{Memory: 64 << 20, Threads: most + 1}); err == nil {
+		t.Errorf("%d threads: %v", most+1, rt.Close())
+	}
+	if err := (globals{Threads: most}).check(); err != nil {
+		t.Error(err)
+	}
+	if err := (globals{Threads: most + 1}).check(); exitCode(err) != exitUsage {
+		t.Error(err)
+	}
+}
+
+// An empty name is no model, with a prompt behind it.
+func TestEmptyModel(t *testing.T) {
+	s, out := testSession(t, nil)
+	if code := s.main([]string{"run", "", "hi"}); code != exitUsage || !strings.Contains(out.String(), "the model's name is empty") {
+		t.Errorf("exit code %d: %s", code, out)
 	}
 }
 

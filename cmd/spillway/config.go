@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +19,9 @@ const maxConfig = 64 << 10
 // settings gives the global flags that the command line leaves open their values: from the
 // environment, else from the configuration file.
 type settings struct {
-	getenv func(string) (string, bool)
-	file   map[string]any // of the configuration file, by the flags' names
+	getenv  func(string) (string, bool)
+	environ func() []string
+	file    map[string]any // of the configuration file, by the flags' names
 }
 
 var globalNames = []string{"memory", "context", "threads", "exact", "json", "quiet", "verbose"}
@@ -43,6 +45,9 @@ func (s *settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 
 // load reads the file that --config or SPILLWAY_CONFIG names, if one does.
 func (s *settings) load(context *kong.Context) error {
+	if err := s.checkEnvironment(); err != nil {
+		return err
+	}
 	path, _ := s.getenv("SPILLWAY_CONFIG")
 	for _, p := range context.Path {
 		if p.Flag != nil && p.Flag.Name == "config" {
@@ -69,6 +74,54 @@ func (s *settings) load(context *kong.Context) error {
 		}
 	}
 	return nil
+}
+
+const envPrefix = "SPILLWAY_"
+
+// otherKeys are those of the environment that are no flags: which instructions are used, and where
+// the project's tests find their material.
+var otherKeys = []string{"CONFIG", "CPU", "MODELS", "SHARED", "BIG", "CAPTEST_HELPER"}
+
+// checkEnvironment refuses a key that would be ignored.
+func (s *settings) checkEnvironment() error {
+	if s.environ == nil {
+		return nil
+	}
+	known := slices.Clone(otherKeys)
+	for _, name := range globalNames {
+		known = append(known, strings.ToUpper(name))
+	}
+	for _, entry := range s.environ() {
+		key, _, _ := strings.Cut(entry, "=")
+		name, ours := strings.CutPrefix(key, envPrefix)
+		if !ours || slices.Contains(known, name) {
+			continue
+		}
+		near := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+		return usagef("%s in the environment is unknown; did you mean %s%s?", visible(key, 80), envPrefix, near)
+	}
+	return nil
+}
+
+// distance counts the letters to add, drop or change (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 func readConfig(path string) ([]byte, error) {

@@ -18,9 +18,11 @@ const (
 	exitFine        = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitMemory      = 3 // does not fit in the memory given
-	exitFile        = 4 // damaged or not supported
+	exitMemory      = 3   // does not fit in the memory given
+	exitFile        = 4   // damaged or not supported
+	exitHungUp      = 129 // 128 + the signal's number, as shells have it
 	exitInterrupted = 130
+	exitTerminated  = 143
 )
 
 // A usageError is a wrong command line, environment or configuration file.
@@ -35,13 +37,17 @@ type brokenError struct{ error }
 
 func (e *brokenError) Unwrap() error { return e.error }
 
-// errInterrupted ends a command that SIGINT stopped after it has reported.
-var errInterrupted = errors.New("interrupted")
+// These end a command that SIGINT, SIGTERM or SIGHUP stopped, after it has reported.
+var (
+	errInterrupted = errors.New("interrupted")
+	errTerminated  = errors.New("terminated")
+	errHungUp      = errors.New("hung up")
+)
 
 // fail prints the error in one line and returns its exit code.
 func (s *session) fail(err error) int {
 	code := exitCode(err)
-	if err != nil && !errors.Is(err, errInterrupted) {
+	if err != nil && code != exitInterrupted && code != exitTerminated && code != exitHungUp {
 		fmt.Fprintf(s.stderr, "spillway: %s\n", oneLine(err.Error()))
 	}
 	return code
@@ -63,14 +69,19 @@ func exitCode(err error) int {
 	var unsupported *tokenizer.UnsupportedError
 	var small *spillway.TooSmallError
 	var full *budget.NoRoomError
+	var long *spillway.TooLongError
 	switch {
 	case err == nil:
 		return exitFine
 	case errors.Is(err, errInterrupted):
 		return exitInterrupted
+	case errors.Is(err, errTerminated):
+		return exitTerminated
+	case errors.Is(err, errHungUp):
+		return exitHungUp
 	case errors.As(err, &broken):
 		return exitFailed
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &long):
 		return exitUsage
 	case errors.As(err, &small), errors.As(err, &full):
 		return exitMemory

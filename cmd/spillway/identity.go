@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"github.com/spillway/spillway"
@@ -78,8 +79,18 @@ func proveIdentity(ctx context.Context, s *session, model string) (err error) {
 	before := kernel.ISA()
 	defer func() { err = errors.Join(err, kernel.Use(before)) }()
 	table := identityTable{Same: true}
-	if !s.flags.JSON {
-		fmt.Fprintf(s.stdout, "%-12s %7s %5s %5s %-6s %14s  %s\n", "budget", "threads", "chunk", "batch", "cpu", "read in sweeps", "sha256 of all logits")
+	if err := s.identityFits(ctx, path); err != nil {
+		return err
+	}
+	line := func(format string, args ...any) error {
+		if s.flags.JSON {
+			return nil
+		}
+		_, err := fmt.Fprintf(s.stdout, format+"\n", args...)
+		return err
+	}
+	if err := line("%-12s %7s %5s %5s %-6s %14s  %s", "budget", "threads", "chunk", "batch", "cpu", "read in sweeps", "sha256 of all logits"); err != nil {
+		return err
 	}
 	for _, x := range identitySettings() {
 		row, err := s.identityRow(ctx, path, x)
@@ -88,10 +99,11 @@ func proveIdentity(ctx context.Context, s *session, model string) (err error) {
 		}
 		table.Rows = append(table.Rows, row)
 		table.Same = table.Same && row.SHA256 == table.Rows[0].SHA256
-		if !s.flags.JSON {
-			fmt.Fprintf(s.stdout, "%-12s %7d %5d %5d %-6s %14s  %s\n", report.Bytes(row.Budget), row.Threads, row.Chunk, row.Batch, row.CPU,
-				report.Bytes(row.Streamed), row.SHA256)
+		if err := line("%-12s %7d %5d %5d %-6s %14s  %s", report.Bytes(row.Budget), row.Threads, row.Chunk, row.Batch, row.CPU,
+			report.Bytes(row.Streamed), row.SHA256); err != nil {
+			return err
 		}
+		debug.FreeOSMemory() // what this row needed is not the next one's
 	}
 	if s.flags.JSON {
 		if err := s.printJSON(table); err != nil {
@@ -104,6 +116,50 @@ func proveIdentity(ctx context.Context, s *session, model string) (err error) {
 	return nil
 }
 
+// options are those that a row's model is started with.
+func (x setting) options() spillway.ModelOptions {
+	return spillway.ModelOptions{Context: identityContext, Sequences: x.batch, HeadRows: max(x.batch, 4), Chunk: x.chunk}
+}
+
+// identityFits plans all rows before the first one runs: a refusal names the memory that does for
+// every one of them.
+func (s *session) identityFits(ctx context.Context, path modelPath) error {
+	var largest *spillway.TooSmallError
+	for _, x := range identitySettings() {
+		if err := kernel.Use(x.cpu); err != nil {
+			return err
+		}
+		t := *s
+		t.flags.Threads, t.flags.Verbose = x.threads, false
+		o, err := t.open(ctx, path)
+		if err != nil {
+			return err
+		}
+		options := x.options()
+		options.Exact = s.flags.Exact
+		_, err = o.Plan(options)
+		var small *spillway.TooSmallError
+		switch err = o.close(err); {
+		case errors.As(err, &small):
+			if largest == nil || small.Least > largest.Least {
+				largest = small
+			}
+		case err != nil:
+			return err
+		}
+		debug.FreeOSMemory()
+	}
+	if largest == nil {
+		return nil
+	}
+	refusal := *largest
+	refusal.Least += identityDrift
+	return &refusal
+}
+
+// identityDrift is what the process may come to hold from row to row.
+const identityDrift = 2 << 20
+
 // identityRow runs one setting in a runtime of its own.
 func (s *session) identityRow(ctx context.Context, path modelPath, x setting) (row identityRow, err error) {
 	if err := kernel.Use(x.cpu); err != nil {
@@ -111,8 +167,7 @@ func (s *session) identityRow(ctx context.Context, path modelPath, x setting) (r
 	}
 	t := *s
 	t.flags.Threads, t.flags.Verbose = x.threads, false
-	options := spillway.ModelOptions{Context: identityContext, Sequences: x.batch, HeadRows: max(x.batch, 4), Chunk: x.chunk}
-	m, o, err := t.startAt(ctx, path, x.budget, options)
+	m, o, err := t.startAt(ctx, path, x.budget, x.options())
 	if err != nil {
 		return row, err
 	}

@@ -73,19 +73,34 @@ func TestJSONKeys(t *testing.T) {
 
 func TestExitCodes(t *testing.T) {
 	bad := writeFile(t, t.TempDir()+"/bad.gguf", "GGUF but no more")
+	empty := writeFile(t, t.TempDir()+"/empty", "")
 	for command, want := range map[string]int{
-		"version":                       exitFine,
-		"--help":                        exitFine,
-		"run --help":                    exitFine,
-		"version --nothing":             exitUsage,
-		"run --top-p 2 hello":           exitUsage,
-		"run --memory 1KiB hello":       exitMemory,
-		"plan storyteller --memory 1k":  exitMemory,
-		"verify " + bad:                 exitFile,
-		"run " + bad + " hello":         exitFile,
-		"inspect " + t.TempDir():        exitFile,
-		"run --prompt-file /none/there": exitFailed,
-		"inspect no/such":               exitFailed,
+		"version":                          exitFine,
+		"--help":                           exitFine,
+		"run --help":                       exitFine,
+		"version --nothing":                exitUsage,
+		"run --top-p 2 hello":              exitUsage,
+		"run hello --max-tokens 0":         exitUsage,
+		"run hello --context 0":            exitUsage,
+		"run hello --context 1":            exitUsage,
+		"plan storyteller --context 0":     exitUsage,
+		"plan storyteller --threads 20000": exitUsage,
+		"synth toy --type f16 --out /none/there --layers 0":   exitUsage,
+		"synth toy --type f16 --out /none/there --context 0":  exitUsage,
+		"bench storyteller -p 9223372036854775807":            exitUsage,
+		"bench storyteller -n 99999999":                       exitUsage,
+		"bench storyteller -d 99999999":                       exitUsage,
+		"probe storyteller --ids 1 --greedy 99999999 --out x": exitUsage,
+		"probe storyteller --ids 1,,2 --out x":                exitUsage,
+		"probe storyteller --ids 1 --prompt x --out x":        exitUsage,
+		"run --prompt-file " + empty:                          exitUsage,
+		"run --memory 1KiB hello":                             exitMemory,
+		"plan storyteller --memory 1k":                        exitMemory,
+		"verify " + bad:                                       exitFile,
+		"run " + bad + " hello":                               exitFile,
+		"inspect " + t.TempDir():                              exitFile,
+		"run --prompt-file /none/there":                       exitFailed,
+		"inspect no/such":                                     exitFailed,
 	} {
 		s, out := testSession(t, nil)
 		if got := s.main(strings.Fields(command)); got != want {

@@ -9,20 +9,21 @@ import (
 
 func main() {
 	s := &session{
-		ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.LookupEnv,
+		ctx: context.Background(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.LookupEnv, environ: os.Environ,
 	}
 	os.Exit(s.main(os.Args[1:]))
 }
 
 // A session is one use of the command: its streams, environment and global flags.
 type session struct {
-	ctx    context.Context
-	stdin  *os.File
-	stdout io.Writer
-	stderr io.Writer
-	getenv func(string) (string, bool)
-	flags  globals
-	told   map[string]bool // notes that were printed; shared by copies of the session
+	ctx     context.Context
+	stdin   *os.File
+	stdout  io.Writer
+	stderr  io.Writer
+	getenv  func(string) (string, bool)
+	environ func() []string // KEY=VALUE; nil: not looked at
+	flags   globals
+	told    map[string]bool // notes that were printed; shared by copies of the session
 }
 
 // main runs one command and returns the exit code.

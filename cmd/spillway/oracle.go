@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +19,8 @@ import (
 const (
 	oracleGreedy = 24       // tokens that follow prompt 2
 	maxOracle    = 64 << 20 // bytes of a case's expected.safetensors
+
+	expectedName = "expected.safetensors"
 )
 
 // An oracle case is run in memory: the kit's models are tiny.
@@ -29,8 +31,8 @@ type oracle struct {
 }
 
 // runOracle runs the prompts of a case and writes the tensors that its expected.safetensors has.
-func (c *probeCommand) runOracle(ctx context.Context, s *session, o *opened) error {
-	f, err := vfs.OS().Open(filepath.Join(c.Oracle, "expected.safetensors"))
+func (c *probeCommand) runOracle(ctx context.Context, s *session, o *opened, target *vfs.Target) error {
+	f, err := vfs.OS().Open(filepath.Join(c.Oracle, expectedName))
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
@@ -57,7 +59,7 @@ func (c *probeCommand) runOracle(ctx context.Context, s *session, o *opened) err
 			}
 		}
 	}
-	return writeAside(c.Out, func(f *os.File) error { return safetensors.Write(f, run.found) })
+	return target.Write(func(w io.Writer) error { return safetensors.Write(w, run.found) })
 }
 
 func isPrompt(name string) bool {
@@ -68,7 +70,7 @@ func isPrompt(name string) bool {
 func (r *oracle) prompt(ctx context.Context, name string) error {
 	wide, err := r.want[name+".ids"].Ints()
 	if err != nil {
-		return &checkpoint.FormatError{Path: "expected.safetensors", Where: name, What: err.Error()}
+		return &checkpoint.FormatError{Path: expectedName, Where: name, What: err.Error()}
 	}
 	ids := make([]int32, len(wide))
 	for i, id := range wide {

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/budget"
@@ -43,27 +44,27 @@ type plannedPools struct {
 }
 
 type plannedForecast struct {
-	Decode  float64 `json:"decode_tokens_per_second"`
-	Prefill float64 `json:"prefill_tokens_per_second"`
-	Limit   string  `json:"limit"`
+	Decode  report.Figure `json:"decode_tokens_per_second"`
+	Prefill report.Figure `json:"prefill_tokens_per_second"`
+	Limit   string        `json:"limit"`
 }
 
 func (c *planCommand) run(s *session) error {
-	ctx, stop := s.interruptible()
-	defer stop()
-	o, err := s.openNamed(ctx, c.Model)
-	if err != nil {
-		return s.interrupted(ctx, err)
-	}
-	return s.interrupted(ctx, o.close(c.print(s, o)))
+	return s.atOnce(func(ctx context.Context) error {
+		o, err := s.openNamed(ctx, c.Model)
+		if err != nil {
+			return err
+		}
+		return o.close(c.print(s, o))
+	})
 }
 
 func (c *planCommand) print(s *session, o *opened) error {
-	context := s.flags.Context
-	if context == 0 {
-		context = planContext
+	tokens := s.flags.Context
+	if tokens == 0 {
+		tokens = planContext
 	}
-	p, err := o.Plan(spillway.ModelOptions{Context: context, Exact: s.flags.Exact})
+	p, err := o.Plan(spillway.ModelOptions{Context: tokens, Exact: s.flags.Exact})
 	if err != nil {
 		return err
 	}
@@ -79,20 +80,17 @@ func (c *planCommand) print(s *session, o *opened) error {
 				Weights: p.Pools[budget.Weights], KV: p.Pools[budget.KV], Activation: p.Pools[budget.Activation],
 				Staging: p.Pools[budget.Staging], Runtime: p.Pools[budget.Runtime],
 			},
-			Predicted: plannedForecast{Decode: forecast.Decode, Prefill: forecast.Prefill, Limit: forecast.Limit},
+			Predicted: plannedForecast{Decode: report.Figure(forecast.Decode), Prefill: report.Figure(forecast.Prefill), Limit: forecast.Limit},
 		})
 	}
-	return describePlan(s.stdout, o, p, context, speeds, forecast)
+	return describePlan(s.stdout, o, p, tokens, speeds, forecast)
 }
 
-func describePlan(w io.Writer, o *opened, p *plan.Plan, context int, speeds plan.Machine, forecast plan.Prediction) error {
-	var all []error
-	line := func(format string, args ...any) {
-		_, err := fmt.Fprintf(w, format+"\n", args...)
-		all = append(all, err)
-	}
+func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, speeds plan.Machine, forecast plan.Prediction) error {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%s: %s parameters, %s of weights, %d tokens of context", visible(o.Name(), 80), report.Count(o.Layout().Parameters),
-		report.Bytes(o.Catalog().Bytes()), context)
+		report.Bytes(o.Catalog().Bytes()), tokens)
 	line("memory: cap %s; the least that works is %s", report.Bytes(p.Budget), report.CapBytes(p.Least))
 	for pool, n := range p.Pools {
 		line("  %-10s %s %10s", budget.Pool(pool), report.Bar(float64(n)/float64(p.Budget), 24), report.Bytes(n))
@@ -102,8 +100,13 @@ func describePlan(w io.Writer, o *opened, p *plan.Plan, context int, speeds plan
 	} else {
 		line("%s of weights stay in memory, %s are read for every sweep", report.Bytes(p.PinnedBytes), report.Bytes(p.ReadBytes))
 	}
-	line("drive %s, memory %s, products %.0f Gop/s", report.Rate(speeds.Drive), report.Rate(speeds.Memory), speeds.Flops/1e9)
-	line("at most %.3g tokens/s decoding, bound by the %s; %.3g tokens/s for prompts, in chunks of %d", forecast.Decode, forecast.Limit,
-		forecast.Prefill, p.Chunk)
-	return errors.Join(all...)
+	line("drive %s, memory %s, products %s", report.Rate(speeds.Drive), report.Rate(speeds.Memory), report.Operations(speeds.Flops))
+	if forecast.Decode > 0 {
+		line("at most %.3g tokens/s decoding, bound by the %s; %.3g tokens/s for prompts, in chunks of %d", forecast.Decode, forecast.Limit,
+			forecast.Prefill, p.Chunk)
+	} else {
+		line("the speed was not measured; prompts go in chunks of %d", p.Chunk)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
 type probeCommand struct {
@@ -39,17 +39,32 @@ func (c *probeCommand) run(s *session) error {
 	if err != nil {
 		return s.interrupted(ctx, err)
 	}
+	return s.interrupted(ctx, o.close(c.runWith(ctx, s, o)))
+}
+
+func (c *probeCommand) runWith(ctx context.Context, s *session, o *opened) error {
 	switch {
+	case c.Taps == "list" && s.flags.JSON:
+		return s.printJSON(tapList{o.TapNames()})
 	case c.Taps == "list":
-		_, err = io.WriteString(s.stdout, strings.Join(o.TapNames(), "\n")+"\n")
+		_, err := io.WriteString(s.stdout, strings.Join(o.TapNames(), "\n")+"\n")
+		return err
 	case c.Out == "":
-		err = usagef("--out is missing: the file to write")
-	case c.Oracle != "":
-		err = c.runOracle(ctx, s, o)
-	default:
-		err = c.runProbe(ctx, s, o)
+		return usagef("--out is missing: the file to write")
 	}
-	return s.interrupted(ctx, o.close(err))
+	target, err := c.target(o)
+	switch {
+	case err != nil:
+		return err
+	case c.Oracle != "":
+		return c.runOracle(ctx, s, o, target)
+	}
+	return c.runProbe(ctx, s, o, target)
+}
+
+// tapList is what `spillway probe --taps list --json` prints.
+type tapList struct {
+	Taps []string `json:"taps"`
 }
 
 // ids returns the tokens of whichever of the flags is given.
@@ -60,8 +75,11 @@ func (c *probeCommand) ids(o *opened) (ids []int32, err error) {
 			given++
 		}
 	}
-	if given != 1 {
+	switch {
+	case given == 0:
 		return nil, usagef("one of --ids, --ids-file and --prompt is needed")
+	case given > 1:
+		return nil, usagef("only one of --ids, --ids-file and --prompt can be given")
 	}
 	lease := newTextLease(o.rt)
 	defer lease.release()
@@ -73,24 +91,31 @@ func (c *probeCommand) ids(o *opened) (ids []int32, err error) {
 		}
 		return o.Tokens(spillway.Request{Prompt: c.Prompt, Raw: true})
 	case c.IDsFile != "":
-		if text, err = readPromptFile(c.IDsFile, lease); err != nil {
+		if text, err = readTextFile("ids file", c.IDsFile, lease); err != nil {
 			return nil, err
 		}
 	}
 	return parseIDs(text, o.Layout().Vocab)
 }
 
+// parseIDs reads token ids, separated by white space or one comma.
 func parseIDs(text string, vocab int) ([]int32, error) {
-	var ids []int32
-	for _, f := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' || r == '\r' || r == '\t' }) {
-		id, err := strconv.ParseInt(f, 10, 32)
-		if err != nil || id < 0 || id >= int64(vocab) {
-			return nil, usagef("%.20q is no token id of this model; they are 0 to %d", f, vocab-1)
-		}
-		ids = append(ids, int32(id))
-	}
-	if len(ids) == 0 {
+	if strings.TrimSpace(text) == "" {
 		return nil, usagef("there are no token ids")
+	}
+	var ids []int32
+	for part := range strings.SplitSeq(text, ",") {
+		fields := strings.Fields(part)
+		if len(fields) == 0 {
+			return nil, usagef("there is a comma without a token id after %s", count(len(ids), "id"))
+		}
+		for _, f := range fields {
+			id, err := strconv.ParseInt(f, 10, 32)
+			if err != nil || id < 0 || id >= int64(vocab) {
+				return nil, usagef("%.20q is no token id of this model; they are 0 to %d", f, vocab-1)
+			}
+			ids = append(ids, int32(id))
+		}
 	}
 	return ids, nil
 }
@@ -124,7 +149,7 @@ type probeResult struct {
 	Taps      []string `json:"taps"`
 }
 
-func (c *probeCommand) runProbe(ctx context.Context, s *session, o *opened) error {
+func (c *probeCommand) runProbe(ctx context.Context, s *session, o *opened, target *vfs.Target) error {
 	ids, err := c.ids(o)
 	if err != nil {
 		return err
@@ -133,8 +158,8 @@ func (c *probeCommand) runProbe(ctx context.Context, s *session, o *opened) erro
 	if err != nil {
 		return err
 	}
-	if c.Greedy < 0 || c.Greedy > 0 && o.Embedding() {
-		return usagef("--greedy %d: a positive number, and a model that gives text, are needed", c.Greedy)
+	if c.Greedy < 0 || c.Greedy > mostTokens || c.Greedy > 0 && o.Embedding() {
+		return usagef("--greedy %d: a number up to %d, and a model that gives text, are needed", c.Greedy, mostTokens)
 	}
 	m, err := s.startProbe(ctx, o, len(ids), c.Greedy)
 	if err != nil {
@@ -142,7 +167,7 @@ func (c *probeCommand) runProbe(ctx context.Context, s *session, o *opened) erro
 	}
 	defer m.Close()
 	p := newProbed(m, ids, c.Greedy, taps)
-	err = p.write(ctx, c.Out)
+	err = p.write(ctx, target)
 	if err == nil && s.flags.JSON {
 		err = s.printJSON(probeResult{Out: c.Out, Positions: len(ids), Greedy: p.greedy, Taps: taps})
 	}
@@ -152,6 +177,12 @@ func (c *probeCommand) runProbe(ctx context.Context, s *session, o *opened) erro
 // startProbe starts a model for probes of n tokens. Every position's logits are wanted: many rows at
 // a time if the memory does.
 func (s *session) startProbe(ctx context.Context, o *opened, n, greedy int) (m *spillway.Model, err error) {
+	// What is written is in the page cache for a moment, which the kernel counts, too: the plan leaves
+	// room for it. After that the lease would be the Go heap's.
+	release, noRoom := o.rt.Reserve(outputCache, "the page cache of the output")
+	if noRoom == nil {
+		defer release()
+	}
 	context := s.flags.Context
 	if context == 0 {
 		context = n + greedy
@@ -163,21 +194,45 @@ func (s *session) startProbe(ctx context.Context, o *opened, n, greedy int) (m *
 			break
 		}
 	}
+	if noRoom != nil && tooSmall != nil { // the least was counted without the output
+		tooSmall.Least += outputCache
+	}
 	return m, err
 }
 
-// writeAside writes a file under a temporary name and gives it its own when it is complete.
-func writeAside(path string, write func(*os.File) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".spillway-*")
+// outputCache is what the output and the files of the taps keep in the page cache at most, with the
+// file system's own notes of them.
+const outputCache = 2 << 20
+
+// target looks at where --out leads, which must be none of the files that are read.
+func (c *probeCommand) target(o *opened) (*vfs.Target, error) {
+	t, err := vfs.Aim(c.Out)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	err = errors.Join(write(f), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+	var inputs []string
+	for _, f := range o.Catalog().Files {
+		inputs = append(inputs, f.Path)
+		if dir := filepath.Dir(f.Path); strings.HasSuffix(f.Path, ".safetensors") { // its neighbours are read too
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range entries {
+				if strings.HasSuffix(e.Name(), ".json") || strings.HasSuffix(e.Name(), ".model") || strings.HasSuffix(e.Name(), ".jinja") {
+					inputs = append(inputs, filepath.Join(dir, e.Name()))
+				}
+			}
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+	if c.IDsFile != "" {
+		inputs = append(inputs, c.IDsFile)
 	}
-	return nil
+	if c.Oracle != "" {
+		inputs = append(inputs, filepath.Join(c.Oracle, expectedName))
+	}
+	if same, ok := t.Same(inputs...); ok {
+		return nil, usagef("--out %s would replace %s, which is read; another name would do", visible(c.Out, 200), visible(same, 200))
+	}
+	return t, t.CheckFile()
 }

@@ -88,11 +88,11 @@ func probeDirectly(t *testing.T, ids []int32, want map[string]*collected) []int3
 }
 
 func TestParseIDs(t *testing.T) {
-	got, err := parseIDs("1, 2\n3,,4", 5)
+	got, err := parseIDs("1, 2\n3,\n4", 5)
 	if err != nil || !slices.Equal(got, []int32{1, 2, 3, 4}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, bad := range []string{"", "5", "-1", "1;2", "99999999999"} {
+	for _, bad := range []string{"", "5", "-1", "1;2", "99999999999", "1,,2", ",1", "1,", "1, ,2"} {
 		if ids, err := parseIDs(bad, 5); err == nil {
 			t.Errorf("%q gives %v", bad, ids)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/spillway/spillway/internal/checkpoint/safetensors"
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
 // A probed pass goes to a file as it is computed: logits at once, taps through a file beside it,
@@ -23,15 +25,22 @@ type probed struct {
 	taps   map[string]*spool
 	order  []string
 	greedy []int32
-	failed error // of a tap, which has no way to say so
+	dir    string // of the spools
+	failed error  // of a tap, which has no way to say so
 }
 
 // A spool holds a tap's rows on disk.
 type spool struct {
 	f     *os.File
+	sink  *vfs.Sink
 	rows  int
 	width int
+
+	nameless bool // it vanishes when it is closed
 }
+
+// spoolCache is what all spools together leave in the page cache.
+const spoolCache = 1 << 20
 
 func newProbed(m *spillway.Model, ids []int32, greedy int, taps []string) *probed {
 	p := &probed{m: m, ids: ids, want: greedy, taps: map[string]*spool{}, order: taps, greedy: []int32{}}
@@ -42,10 +51,13 @@ func newProbed(m *spillway.Model, ids []int32, greedy int, taps []string) *probe
 }
 
 // write runs the pass and writes the file.
-func (p *probed) write(ctx context.Context, path string) (err error) {
+func (p *probed) write(ctx context.Context, target *vfs.Target) (err error) {
 	defer func() { err = errors.Join(err, p.drop()) }()
-	return writeAside(path, func(f *os.File) error {
-		w := safetensors.NewWriter(f)
+	if !target.Stream() {
+		p.dir = target.Dir() // a drive, more likely than the folder for temporary files
+	}
+	return target.Write(func(out io.Writer) error {
+		w := safetensors.NewWriter(out)
 		if p.m.Embedding() {
 			return p.writeEmbedding(ctx, w)
 		}
@@ -115,18 +127,44 @@ func (p *probed) setTap(r *spillway.Probe) {
 		if t == nil || p.failed != nil || t.rows >= len(p.ids) { // rows of the greedy tokens come too
 			return
 		}
-		p.failed = t.add(min(rows, len(p.ids)-t.rows), width, values)
+		p.failed = t.add(p.dir, min(rows, len(p.ids)-t.rows), width, values)
+		p.flush()
 	}
 }
 
-func (t *spool) add(rows, width int, values []float32) (err error) {
+// flush drops the spools from the page cache when there is much of them in it.
+func (p *probed) flush() {
+	pending := 0
+	for _, t := range p.taps {
+		if t.sink != nil {
+			pending += t.sink.Pending()
+		}
+	}
+	if pending < spoolCache {
+		return
+	}
+	for _, t := range p.taps {
+		if t.sink != nil {
+			t.sink.Flush()
+		}
+	}
+}
+
+func (t *spool) add(dir string, rows, width int, values []float32) (err error) {
 	if t.f == nil {
-		if t.f, err = os.CreateTemp("", "spillway-tap-*"); err != nil {
-			return err
+		if t.f, err = os.CreateTemp(dir, ".spillway-tap-*"); err != nil {
+			if failed := (*os.PathError)(nil); errors.As(err, &failed) {
+				err = failed.Err
+			}
+			return fmt.Errorf("a file for a tap in %s: %w", cmp.Or(dir, os.TempDir()), err)
+		}
+		t.sink = vfs.NewSink(t.f)
+		if os.Remove(t.f.Name()) == nil { // where an open file needs no name, nothing can be left behind
+			t.nameless = true
 		}
 	}
 	t.rows, t.width = t.rows+rows, width
-	return writeFloats(t.f, values[:rows*width])
+	return writeFloats(t.sink, values[:rows*width])
 }
 
 // finish copies the taps behind the rest.
@@ -136,10 +174,8 @@ func (p *probed) finish(w *safetensors.Writer) error {
 		if t.rows != len(p.ids) || t.width != p.m.Layout().Hidden {
 			return fmt.Errorf("tap %s has %d rows of %d values", name, t.rows, t.width)
 		}
-		if _, err := t.f.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-		if _, err := io.Copy(w, t.f); err != nil {
+		t.sink.Flush()
+		if _, err := io.Copy(w, vfs.NewDrain(t.f)); err != nil {
 			return err
 		}
 	}
@@ -150,8 +186,12 @@ func (p *probed) finish(w *safetensors.Writer) error {
 func (p *probed) drop() error {
 	var all []error
 	for _, t := range p.taps {
-		if t.f != nil {
-			all = append(all, t.f.Close(), os.Remove(t.f.Name()))
+		if t.f == nil {
+			continue
+		}
+		all = append(all, t.f.Close())
+		if !t.nameless {
+			all = append(all, os.Remove(t.f.Name()))
 		}
 	}
 	return errors.Join(all...)

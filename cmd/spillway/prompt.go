@@ -48,24 +48,32 @@ func (p promptSource) read(ctx context.Context, s *session, lease *textLease) (s
 	}
 }
 
-func (p promptSource) load(stdin *os.File, lease *textLease) (string, error) {
+func (p promptSource) load(stdin *os.File, lease *textLease) (text string, err error) {
+	where := "on stdin"
 	if p.file != "" {
-		return readPromptFile(p.file, lease)
+		where = "in " + visible(p.file, 200)
+		text, err = readTextFile("prompt file", p.file, lease)
+	} else {
+		text, err = readText(stdin, lease)
 	}
-	text, err := readText(stdin, lease)
 	if err == nil && text == "" {
-		err = usagef("the prompt on stdin is empty")
+		err = usagef("the prompt %s is empty", where)
 	}
 	return text, err
 }
 
-func readPromptFile(name string, lease *textLease) (string, error) {
+// readTextFile reads a file of the command line; what says which one.
+func readTextFile(what, name string, lease *textLease) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return "", fmt.Errorf("prompt file: %w", err)
+		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	defer f.Close()
-	return readText(f, lease)
+	text, err := readText(f, lease)
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w", what, visible(name, 200), err)
+	}
+	return text, nil
 }
 
 // readText reads a prompt, leasing memory for each piece before it is kept; one newline at its end,

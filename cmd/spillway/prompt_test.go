@@ -39,7 +39,7 @@ func TestPromptLease(t *testing.T) {
 		return text, err
 	}
 	_, err := read(64 << 20)
-	m := regexp.MustCompile(`^64 MiB is too little memory for a prompt of 4 MiB: it needs at least (\d+)MiB$`).FindStringSubmatch(errorText(err))
+	m := regexp.MustCompile(`^64 MiB is too little memory for a prompt of 4 MiB: it needs at least (\d+) MiB$`).FindStringSubmatch(errorText(err))
 	if exitCode(err) != exitMemory || m == nil {
 		t.Fatalf("exit code %d: %v", exitCode(err), err)
 	}

@@ -46,8 +46,10 @@ func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *pl
 			return err
 		}
 		f := plan.RooflineOf(w, speeds)
-		r.Roofline = report.Roofline{Limit: f.Limit, Fraction: f.Fraction, DriveFraction: f.DriveFraction, PolicyFraction: f.PolicyFraction}
-		r.IO.DriveBytesPerSecond = speeds.Drive
+		r.Roofline = report.Roofline{
+			Limit: f.Limit, Fraction: report.Figure(f.Fraction), DriveFraction: report.Figure(f.DriveFraction), PolicyFraction: report.Figure(f.PolicyFraction),
+		}
+		r.IO.DriveBytesPerSecond = report.Figure(speeds.Drive)
 	}
 	r.Memory = memoryReport(o.rt, p)
 	if s.flags.JSON {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/testutil"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
 // Sweeps that skip the head need not read it: no more is required than was passed.
@@ -61,7 +62,11 @@ func TestProbeEmbeddingOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := newProbed(m, []int32{1, 2, 3}, 0, []string{"final_norm"}).write(t.Context(), filepath.Join(t.TempDir(), "p")); err != nil {
+	target, err := vfs.Aim(filepath.Join(t.TempDir(), "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := newProbed(m, []int32{1, 2, 3}, 0, []string{"final_norm"}).write(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
 	if n := m.IO().Sweeps; n != 1 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,8 @@ func (c *runCommand) run(s *session) error {
 func (c *runCommand) arguments(s *session) (path modelPath, prompt promptSource, err error) {
 	prompt.text, prompt.file = c.Prompt, c.PromptFile
 	switch {
+	case c.Model == "" && c.Prompt != "":
+		err = usagef("the model's name is empty; without one the embedded model answers")
 	case c.Model == "" || c.Model == "-" && c.Prompt == "":
 		prompt.text = c.Model
 	case c.Prompt != "" || c.PromptFile != "":
@@ -159,7 +162,7 @@ func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.M
 	case failed != nil:
 		return &brokenError{failed}
 	case a.FinishReason == spillway.FinishCancelled:
-		return errInterrupted
+		return cmp.Or(stopped(ctx), errInterrupted)
 	}
 	return nil
 }

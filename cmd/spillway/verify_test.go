@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -78,6 +79,22 @@ func TestNamedByDigest(t *testing.T) {
 		if code := s.main([]string{"verify", path}); code != want {
 			t.Errorf("exit code %d, want %d: %s", code, want, out)
 		}
+	}
+}
+
+// The memory that a refusal of the table names does.
+func TestVerifyIdentityLeast(t *testing.T) {
+	s, out := testSession(t, nil)
+	if code := s.main([]string{"verify", "storyteller", "--identity", "--memory", "8MiB"}); code != exitMemory {
+		t.Fatalf("exit code %d: %s", code, out)
+	}
+	m := regexp.MustCompile(`at least (\d+) MiB`).FindStringSubmatch(out.String())
+	if m == nil {
+		t.Fatal(out)
+	}
+	s, out = testSession(t, nil)
+	if code := s.main([]string{"verify", "storyteller", "--identity", "--memory", m[1] + "MiB"}); code != exitFine {
+		t.Errorf("with %s MiB: exit code %d: %s", m[1], code, out)
 	}
 }
 

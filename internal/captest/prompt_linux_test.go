@@ -23,9 +23,9 @@ func TestCapLongPrompt(t *testing.T) {
 	}{
 		{"no room", strings.Repeat("x", 4*mib), []string{"--raw"}, exitNoRoom, "64 MiB is too little memory for a prompt of 4 MiB: it needs at least "},
 		{"no room with template", strings.Repeat("x", 4*mib), nil, exitNoRoom, "64 MiB is too little memory for a prompt of 4 MiB: it needs at least "},
-		{"too long for the context", strings.Repeat("x", 640<<10), []string{"--raw", "--context", "512"}, 1, "do not fit in a context of 512"},
-		{"too long with template", strings.Repeat("x", 640<<10), []string{"--context", "512"}, 1, "do not fit in a context of 512"},
-		{"spaces", strings.Repeat(" ", 200<<10), []string{"--raw", "--context", "512"}, 1, "do not fit in a context of 512"},
+		{"too long for the context", strings.Repeat("x", 640<<10), []string{"--raw", "--context", "512"}, 2, "do not fit in a context of 512"},
+		{"too long with template", strings.Repeat("x", 640<<10), []string{"--context", "512"}, 2, "do not fit in a context of 512"},
+		{"spaces", strings.Repeat(" ", 200<<10), []string{"--raw", "--context", "512"}, 2, "do not fit in a context of 512"},
 		{"too long for the memory", strings.Repeat("x y ", 100<<10), []string{"--raw"}, exitNoRoom, "64 MiB is too little memory for this model: it needs at least "},
 	} {
 		t.Run(c.name, func(t *testing.T) {

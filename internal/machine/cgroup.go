@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"math"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -158,9 +159,12 @@ func (t tree) groupV2(dir string) Group {
 }
 
 // peak is the most that our own group ever used; not known in a root group, which counts the whole
-// machine.
-func (t tree) peak() (int64, bool) {
+// machine, and in a group that counts other processes beside pid.
+func (t tree) peak(pid int) (int64, bool) {
 	for _, o := range t.ownGroups() {
+		if !t.alone(o.dir, pid) {
+			continue
+		}
 		file := o.dir + "/memory.peak"
 		if o.version == 1 {
 			file = o.dir + "/memory.max_usage_in_bytes"
@@ -173,6 +177,15 @@ func (t tree) peak() (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// alone reports whether a group has no process but pid, and no groups below it.
+func (t tree) alone(dir string, pid int) bool {
+	if strings.TrimSpace(t.text(dir+"/cgroup.procs")) != strconv.Itoa(pid) {
+		return false
+	}
+	entries, err := fs.ReadDir(t, dir)
+	return err == nil && !slices.ContainsFunc(entries, fs.DirEntry.IsDir)
 }
 
 // text is the contents of a small file, or "".

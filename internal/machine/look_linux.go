@@ -19,8 +19,9 @@ func ReadProcess() (Process, bool) { return root.process() }
 func ReadIO() (IO, bool) { return root.io() }
 
 // CgroupPeak is the most memory that our own cgroup ever used (v2 memory.peak, v1
-// memory.max_usage_in_bytes); ok is false in a root group, which counts the whole machine.
-func CgroupPeak() (bytes int64, ok bool) { return root.peak() }
+// memory.max_usage_in_bytes); ok is false in a root group, which counts the whole machine, and where
+// the group is not ours alone.
+func CgroupPeak() (bytes int64, ok bool) { return root.peak(os.Getpid()) }
 
 // PhysicalCores is how many cores our processor set has: the default for compute threads.
 func PhysicalCores() int {

@@ -174,16 +174,21 @@ func TestPeak(t *testing.T) {
 		want  int64
 		ok    bool
 	}{
-		{"v2", map[string]string{"proc/self/cgroup": "0::/a\n", "cg/unified/a/memory.peak": "12\n"}, 12, true},
-		{"v1", map[string]string{"proc/self/cgroup": "4:memory:/a\n", "cg/memory/a/memory.max_usage_in_bytes": "13\n"}, 13, true},
-		{"v1 root", map[string]string{"proc/self/cgroup": "4:memory:/\n", "cg/memory/release_agent": "",
+		{"v2", map[string]string{"proc/self/cgroup": "0::/a\n", "cg/unified/a/cgroup.procs": "7\n", "cg/unified/a/memory.peak": "12\n"}, 12, true},
+		{"v2 shared", map[string]string{"proc/self/cgroup": "0::/a\n", "cg/unified/a/cgroup.procs": "6\n7\n", "cg/unified/a/memory.peak": "12\n"}, 0, false},
+		{"v2 of another", map[string]string{"proc/self/cgroup": "0::/a\n", "cg/unified/a/cgroup.procs": "77\n", "cg/unified/a/memory.peak": "12\n"}, 0, false},
+		{"v2 with a group below", map[string]string{"proc/self/cgroup": "0::/a\n", "cg/unified/a/cgroup.procs": "7\n",
+			"cg/unified/a/b/cgroup.procs": "", "cg/unified/a/memory.peak": "12\n"}, 0, false},
+		{"v1", map[string]string{"proc/self/cgroup": "4:memory:/a\n", "cg/memory/a/cgroup.procs": "7\n",
+			"cg/memory/a/memory.max_usage_in_bytes": "13\n"}, 13, true},
+		{"v1 root", map[string]string{"proc/self/cgroup": "4:memory:/\n", "cg/memory/release_agent": "", "cg/memory/cgroup.procs": "7\n",
 			"cg/memory/memory.max_usage_in_bytes": "14\n"}, 0, false},
 		{"v2 root", map[string]string{"proc/self/cgroup": "0::/\n", "cg/unified/cgroup.procs": ""}, 0, false},
-		{"unreadable", map[string]string{"proc/self/cgroup": "0::/a\n", "cg/unified/a/memory.peak": "x\n"}, 0, false},
+		{"unreadable", map[string]string{"proc/self/cgroup": "0::/a\n", "cg/unified/a/cgroup.procs": "7\n", "cg/unified/a/memory.peak": "x\n"}, 0, false},
 	}
 	for _, test := range tests {
 		test.files["proc/self/mountinfo"] = mounts
-		got, ok := fixture(test.files).peak()
+		got, ok := fixture(test.files).peak(7)
 		if got != test.want || ok != test.ok {
 			t.Errorf("%s: %d %v", test.name, got, ok)
 		}

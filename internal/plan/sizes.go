@@ -11,10 +11,10 @@ const (
 
 	// The smallest ring is one huge page, or slots of one row if that is larger: reading into small
 	// pages reaches half of a fast drive's speed.
-	minSlots   = 8
-	minSlot    = 256 << 10
-	maxSlot    = 4 << 20 // larger requests gain nothing on the drives that we measured
-	slotStep   = 64 << 10
+	minSlots = 8
+	minSlot  = 256 << 10
+	maxSlot  = 4 << 20 // larger requests gain nothing on the drives that we measured
+	slotStep = 64 << 10
 	// More readers add no speed, and the look-up of an embedding waits behind all of their requests
 	// while the ring stands full.
 	maxReaders = 8

@@ -16,9 +16,7 @@ func (r *Report) Prose() string {
 	if r.IO.ReadBytes > 0 {
 		b.WriteString(r.ioLine())
 	}
-	if r.Roofline.Fraction > 0 {
-		b.WriteString(r.rooflineLine())
-	}
+	b.WriteString(r.rooflineLine())
 	return b.String()
 }
 
@@ -70,17 +68,30 @@ func (r *Report) memoryLine() string {
 func (r *Report) ioLine() string {
 	line := fmt.Sprintf("weights read: %s, used from memory: %s", Bytes(r.IO.ReadBytes), Bytes(r.IO.HitBytes))
 	if r.IO.DriveBytesPerSecond > 0 {
-		line += fmt.Sprintf(" (the drive gives %s)", Rate(r.IO.DriveBytesPerSecond))
+		line += fmt.Sprintf(" (the drive gives %s)", Rate(float64(r.IO.DriveBytesPerSecond)))
 	}
 	return line + "\n"
 }
 
+// Busy says why a run can be faster than the machine is said to be.
+const Busy = "more than 100 %: the machine was busy while it was measured"
+
+// rooflineLine is empty where nobody has measured, as in a conversation.
 func (r *Report) rooflineLine() string {
 	f := r.Roofline
+	switch {
+	case f.Limit == "":
+		return ""
+	case f.Fraction <= 0:
+		return "roofline: not measured\n"
+	}
 	line := fmt.Sprintf("roofline: %.0f %% of what the %s allows", 100*f.Fraction,
 		map[string]string{"drive": "drive", "memory": "memory's bandwidth", "compute": "processor"}[f.Limit])
 	if f.Limit == "drive" {
 		line += fmt.Sprintf(" (%.0f %% with the bytes that were read; %.0f %% of those had to be)", 100*f.DriveFraction, 100*f.PolicyFraction)
+	}
+	if f.Fraction > 1 {
+		line += " (" + Busy + ")"
 	}
 	return line + "\n"
 }

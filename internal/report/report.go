@@ -2,6 +2,11 @@
 // JSON and prose are views of it. Nothing here prints.
 package report
 
+import (
+	"encoding/json"
+	"math"
+)
+
 // Report is one run. Its JSON form is that of `spillway run --json`. Bytes and seconds throughout.
 type Report struct {
 	Text         string   `json:"text"`
@@ -47,16 +52,27 @@ type Speed struct {
 
 // IO counts bytes of weights.
 type IO struct {
-	RequiredBytes       int64   `json:"required_bytes"` // the least that any policy must read at this budget
-	ReadBytes           int64   `json:"read_bytes"`     // read from the drive
-	HitBytes            int64   `json:"hit_bytes"`      // used without reading
-	DriveBytesPerSecond float64 `json:"drive_bytes_per_second"`
+	RequiredBytes       int64  `json:"required_bytes"` // the least that any policy must read at this budget
+	ReadBytes           int64  `json:"read_bytes"`     // read from the drive
+	HitBytes            int64  `json:"hit_bytes"`      // used without reading
+	DriveBytesPerSecond Figure `json:"drive_bytes_per_second"`
 }
 
 // Roofline says how near the run came to what the machine allows.
 type Roofline struct {
-	Limit          string  `json:"limit"`    // drive, memory or compute: what bounds the least possible time
-	Fraction       float64 `json:"fraction"` // least possible time ÷ time taken
-	DriveFraction  float64 `json:"drive_fraction"`
-	PolicyFraction float64 `json:"policy_fraction"` // least bytes ÷ bytes read
+	Limit          string `json:"limit"`    // drive, memory or compute: what bounds the least possible time
+	Fraction       Figure `json:"fraction"` // least possible time ÷ time taken; beyond 1 the measurement was too low
+	DriveFraction  Figure `json:"drive_fraction"`
+	PolicyFraction Figure `json:"policy_fraction"` // least bytes ÷ bytes read
+}
+
+// A Figure was measured, or is 0, which JSON has as null.
+type Figure float64
+
+// MarshalJSON writes the number, or null.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if !(f > 0) || math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
 }

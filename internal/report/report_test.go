@@ -59,6 +59,17 @@ roofline: 91 % of what the drive allows (95 % with the bytes that were read; 96 
 	if got := r.Prose(); !strings.Contains(got, "memory: 55 MiB peak, cap 64 MiB") {
 		t.Error(got)
 	}
+	r.Roofline.Fraction = 1.2
+	if got := r.Prose(); !strings.Contains(got, "roofline: 120 % of what the drive allows") || !strings.Contains(got, "was busy while it was measured") {
+		t.Error(got)
+	}
+	r.Roofline.Fraction = 0
+	if got := r.Prose(); !strings.Contains(got, "\nroofline: not measured\n") {
+		t.Error(got)
+	}
+	if got, err := json.Marshal(r.Roofline); err != nil || !strings.Contains(string(got), `"fraction":null`) {
+		t.Errorf("%s, %v", got, err)
+	}
 	r.FinishReason = "error"
 	if got := r.Prose(); !strings.Contains(got, "loading: 50 ms), ended by an error\n") {
 		t.Error(got)
@@ -76,9 +87,9 @@ func TestUnits(t *testing.T) {
 	for got, want := range map[string]string{
 		Bytes(0): "0 B", Bytes(1023): "1023 B", Bytes(1024): "1 KiB", Bytes(1<<20 - 1): "1 MiB",
 		Bytes(-3 << 29): "-1.5 GiB", Bytes(math.MaxInt64): "8388608 TiB",
-		CapBytes(1): "1MiB", CapBytes(42 << 20): "42MiB", CapBytes(42<<20 + 1): "43MiB",
+		CapBytes(1): "1 MiB", CapBytes(42 << 20): "42 MiB", CapBytes(42<<20 + 1): "43 MiB",
 		Count(812): "812", Count(32000): "32.0 k", Count(134_515_008): "134.5 M", Count(7_241_732_096): "7.24 B",
-		Rate(1.4e9): "1.4 GB/s", Rate(3e8): "300 MB/s", Rate(5e3): "5 kB/s",
+		Rate(1.4e9): "1.4 GB/s", Rate(3e8): "300 MB/s", Rate(5e3): "5 kB/s", Rate(0): "not measured", Operations(0): "not measured", Operations(4e11): "400 Gop/s",
 		Seconds(0.02): "20 ms", Seconds(3.21): "3.2 s", Seconds(59.96): "1m0s",
 		Speedy(3, 4): "0.75", Speedy(401, 10): "40.1", Speedy(459, 1): "459", Speedy(1, 0): "–",
 		Bar(0.5, 4): "██  ", Bar(0.53125, 4): "██▏ ", Bar(2, 3): "███", Bar(-1, 2): "  ", Bar(0.99, 2): "██",

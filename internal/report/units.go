@@ -20,10 +20,10 @@ func Bytes(n int64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + units[u]
 }
 
-// CapBytes writes n as a value for --memory that is at least n: rounded up to a whole MiB.
+// CapBytes writes n as a person gives it to --memory, and at least n: rounded up to a whole MiB.
 func CapBytes(n int64) string {
 	const mib = 1 << 20
-	return fmt.Sprintf("%dMiB", (n+mib-1)/mib)
+	return fmt.Sprintf("%d MiB", (n+mib-1)/mib)
 }
 
 // Count writes a number of things: "134.5 M", "7.24 B", "812".
@@ -39,15 +39,27 @@ func Count(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// Rate writes bytes per second in decimal units, as drives and memory are sold: "1.4 GB/s".
+// Rate writes bytes per second in decimal units, as drives and memory are sold: "1.4 GB/s". 0 was not measured.
 func Rate(bytesPerSecond float64) string {
 	switch {
+	case !(bytesPerSecond > 0):
+		return notMeasured
 	case bytesPerSecond >= 1e9:
 		return fmt.Sprintf("%.1f GB/s", bytesPerSecond/1e9)
 	case bytesPerSecond >= 1e6:
 		return fmt.Sprintf("%.0f MB/s", bytesPerSecond/1e6)
 	}
 	return fmt.Sprintf("%.0f kB/s", bytesPerSecond/1e3)
+}
+
+const notMeasured = "not measured"
+
+// Operations writes operations per second: "412 Gop/s". 0 was not measured.
+func Operations(perSecond float64) string {
+	if !(perSecond > 0) {
+		return notMeasured
+	}
+	return fmt.Sprintf("%.0f Gop/s", perSecond/1e9)
 }
 
 // Seconds writes a duration: "85 ms", "3.2 s", "2m05s".

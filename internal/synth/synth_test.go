@@ -369,6 +369,27 @@ func TestForceReplacesAFolder(t *testing.T) {
 	}
 }
 
+// A folder that holds other files is not replaced, nor is a folder by a file.
+func TestForceSparesOthers(t *testing.T) {
+	dir := t.TempDir()
+	thesis := filepath.Join(dir, "m.safetensors", "thesis.txt")
+	if err := os.Mkdir(filepath.Dir(thesis), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(thesis, []byte("mine"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for want, path := range map[string]string{`holds "thesis.txt"`: filepath.Dir(thesis), "is a folder": dir, "is a file": thesis + "/"} {
+		_, err := Write(t.Context(), Options{Shape: "toy", Type: "f16", Path: path, Force: true})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+	if data, err := os.ReadFile(thesis); err != nil || string(data) != "mine" {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
 // Progress ends at the total, and the total is the size of the weights.
 func TestProgress(t *testing.T) {
 	var last, total int64

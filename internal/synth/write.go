@@ -18,6 +18,7 @@ import (
 	"github.com/spillway/spillway/internal/checkpoint/gguf"
 	"github.com/spillway/spillway/internal/checkpoint/safetensors"
 	"github.com/spillway/spillway/internal/quant"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
 // Options says what to write.
@@ -73,21 +74,25 @@ func Write(ctx context.Context, o Options) (Result, error) {
 }
 
 func (p *plan) write(ctx context.Context) (Result, error) {
-	target := filepath.Clean(p.Path)
+	target, err := vfs.Aim(p.Path)
+	if err != nil {
+		return Result{}, err
+	}
 	if err := p.checkTarget(target); err != nil {
 		return Result{}, err
 	}
-	if err := p.checkSpace(filepath.Dir(target)); err != nil {
+	if err := p.checkSpace(target); err != nil {
 		return Result{}, err
 	}
-	temp, err := p.writeTemporary(ctx, target)
-	if err == nil {
-		err = replace(temp, target)
+	if p.folder {
+		err = target.WriteFolder(folderNames, func(dir string) error { return p.writeFolder(ctx, dir) })
+	} else {
+		err = target.Write(func(w io.Writer) error { return p.gguf(ctx, w) })
 	}
 	if err != nil {
-		return Result{}, errors.Join(err, os.RemoveAll(temp))
+		return Result{}, err
 	}
-	return p.result(target), nil
+	return p.result(filepath.Clean(p.Path)), nil
 }
 
 func newPlan(shape Shape, o Options) (p *plan, err error) {
@@ -135,76 +140,48 @@ func (p *plan) result(target string) Result {
 	return r
 }
 
-// checkTarget refuses to overwrite without Force.
-func (p *plan) checkTarget(target string) error {
-	_, err := os.Lstat(target)
-	switch {
-	case err == nil && !p.Force:
-		return fmt.Errorf("%s is there already; --force replaces it", target)
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return err
+// checkTarget refuses to overwrite without Force, and what this must not replace at all.
+func (p *plan) checkTarget(t *vfs.Target) error {
+	check := t.CheckFile()
+	if p.folder {
+		check = t.CheckFolder(folderNames)
 	}
-	return nil
+	if check == nil && t.Exists() && !p.Force {
+		return fmt.Errorf("%s is there already; --force replaces it", filepath.Clean(p.Path))
+	}
+	return check
 }
 
 // spare is what is left on the drive besides the weights: for texts and headers.
 const spare = 64 << 20
 
-func (p *plan) checkSpace(dir string) error {
-	free, ok := freeSpace(dir)
-	if ok && free < p.total+spare {
-		return fmt.Errorf("%s needs %d MiB, and %s has only %d MiB free", p.Path, (p.total+spare)>>20, dir, free>>20)
+func (p *plan) checkSpace(t *vfs.Target) error {
+	free, ok := freeSpace(t.Dir())
+	if ok && !t.Stream() && free < p.total+spare {
+		return fmt.Errorf("%s needs %d MiB, and %s has only %d MiB free", p.Path, (p.total+spare)>>20, t.Dir(), free>>20)
 	}
 	return nil
 }
 
-// writeTemporary writes everything under a name of its own, which it returns even after an error.
-func (p *plan) writeTemporary(ctx context.Context, target string) (string, error) {
-	if p.folder {
-		dir, err := os.MkdirTemp(filepath.Dir(target), ".spillway-synth-*")
-		if err != nil {
-			return "", err
-		}
-		if err := os.Chmod(dir, 0o755); err != nil {
-			return dir, err
-		}
-		if err := p.shape.writeTexts(dir, p.dtype()); err != nil {
-			return dir, err
-		}
-		return dir, p.writeFile(ctx, filepath.Join(dir, "model.safetensors"), p.safetensors)
-	}
-	f, err := os.CreateTemp(filepath.Dir(target), ".spillway-synth-*")
-	if err != nil {
-		return "", err
-	}
-	name := f.Name()
-	if err := errors.Join(f.Chmod(0o644), f.Close()); err != nil {
-		return name, err
-	}
-	return name, p.writeFile(ctx, name, p.gguf)
-}
+// folderNames are the files of a folder in Hugging Face layout.
+var folderNames = []string{"config.json", "generation_config.json", "tokenizer_config.json", "tokenizer.json", weightsName}
 
-// writeFile creates a file, fills it by the format's writer and makes it durable.
-func (p *plan) writeFile(ctx context.Context, name string, format func(context.Context, io.Writer) error) error {
-	f, err := os.Create(name)
+const weightsName = "model.safetensors"
+
+func (p *plan) writeFolder(ctx context.Context, dir string) error {
+	if err := p.shape.writeTexts(dir, p.dtype()); err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(dir, weightsName))
 	if err != nil {
 		return err
 	}
-	err = format(ctx, f)
-	if err == nil {
+	sink := vfs.NewSink(f)
+	if err = p.safetensors(ctx, sink); err == nil {
+		sink.Flush()
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// replace gives temp its final name; a folder that is in the way is removed.
-func replace(temp, target string) error {
-	if info, err := os.Lstat(target); err == nil && info.IsDir() {
-		if err := os.RemoveAll(target); err != nil {
-			return err
-		}
-	}
-	return os.Rename(temp, target)
 }
 
 func (p *plan) gguf(ctx context.Context, out io.Writer) error {
