@@ -90,6 +90,7 @@ func (c *Checkpoint) alloc(n int) ([]byte, error) {
 		return nil, err
 	}
 	c.buffers = append(c.buffers, b)
+	clear(b.Bytes()) // tests fill fresh memory with nonsense; tables begin empty
 	return b.Bytes(), nil
 }
 
