@@ -5,8 +5,6 @@ import (
 	"errors"
 	"testing"
 	"time"
-
-	"github.com/spillway/spillway/internal/testutil"
 )
 
 // A model that is closed while it answers ends the answer, and frees nothing that the call still uses.
@@ -121,4 +119,4 @@ func TestNoTextFromAnEmbeddingModel(t *testing.T) {
 	}
 }
 
-func embeddingModel(t *testing.T) string { return testutil.Shared(t, "oracle/qwen3-embedding") }
+func embeddingModel(t *testing.T) string { return oracleCase(t, "qwen3-embedding") }
