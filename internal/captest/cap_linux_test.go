@@ -364,11 +364,6 @@ func TestCapTinyLlama(t *testing.T) {
 	c.checkCap(t)
 }
 
-func TestSlackTinyLlama(t *testing.T) {
-	c := tinyLlama(t)
-	c.context, c.prompt = 1024, story((1024-8)/14) // full, or the cache would be promised and not used
-	c.checkSlack(t, c.least(t))
-}
 
 // kvBytesPerToken of the shape: 22 layers, 4 heads of 64 for keys and values, f16.
 const kvBytesPerToken = 22 * 2 * 4 * 64 * 2
