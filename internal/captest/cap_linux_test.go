@@ -364,7 +364,6 @@ func TestCapTinyLlama(t *testing.T) {
 	c.checkCap(t)
 }
 
-
 // kvBytesPerToken of the shape: 22 layers, 4 heads of 64 for keys and values, f16.
 const kvBytesPerToken = 22 * 2 * 4 * 64 * 2
 
