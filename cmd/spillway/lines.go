@@ -11,19 +11,91 @@ import (
 
 const quotes = `"""`
 
+// A lineSource gives the lines of a conversation; more says that they belong to an input that has begun.
+// It returns io.EOF at the end, errDropped where an interrupt ends what was being typed, and
+// errInterrupted where one ends the conversation.
+type lineSource interface {
+	line(more bool) (string, error)
+}
+
+// errDropped is an interrupt that ends what was being typed.
+var errDropped = errors.New("dropped")
+
 // A lineReader reads the inputs of a conversation: a line each, or several by \ at the end or
 // between """.
 type lineReader struct {
-	lines  chan string
-	failed error           // set before lines is closed
-	prompt func(more bool) // shows that input is awaited; more: of an input that has begun
-	warn   func()          // says how to leave, at an interrupt while nothing was computed
-	most   int             // bytes of an input
-	warned bool
+	source lineSource
+	most   int // bytes of an input
 }
 
-func newLineReader(r io.Reader, most int, prompt func(more bool), warn func()) *lineReader {
-	l := &lineReader{lines: make(chan string), prompt: prompt, warn: warn, most: most}
+// next returns the next input, io.EOF at the end. An interrupt drops what has been typed.
+func (l *lineReader) next() (string, error) {
+	var in input
+	for size := 0; ; {
+		line, err := l.source.line(in.begun())
+		size += len(line) + 1
+		switch {
+		case err == nil && size > l.most+1:
+			return "", fmt.Errorf("an input is longer than %d bytes", l.most)
+		case errors.Is(err, errDropped):
+			in, size = input{}, 0
+			continue
+		case errors.Is(err, io.EOF) && len(in.parts) > 0:
+			return strings.Join(in.parts, "\n"), nil
+		case err != nil:
+			return "", err
+		}
+		if in.add(line) {
+			return in.text(), nil
+		}
+	}
+}
+
+// An input is what its lines have been so far.
+type input struct {
+	parts  []string
+	quoted bool
+}
+
+func (in *input) begun() bool { return len(in.parts) > 0 || in.quoted }
+
+// add takes the next line; true if it is the last one.
+func (in *input) add(line string) (last bool) {
+	if !in.begun() && strings.HasPrefix(line, quotes) {
+		in.quoted, line = true, strings.TrimPrefix(line, quotes)
+		if line == "" {
+			return false
+		}
+	}
+	end := `\`
+	if in.quoted {
+		end = quotes
+	}
+	text, found := strings.CutSuffix(line, end)
+	in.parts = append(in.parts, text)
+	return found == in.quoted
+}
+
+func (in *input) text() string {
+	text := strings.Join(in.parts, "\n")
+	if in.quoted {
+		return strings.TrimSuffix(text, "\n")
+	}
+	return text
+}
+
+// plainLines reads from a pipe, a file, or a terminal without an editor.
+type plainLines struct {
+	lines   chan string
+	failed  error           // set before lines is closed
+	prompt  func(more bool) // shows that input is awaited
+	warn    func()          // says how to leave, at an interrupt while nothing was computed
+	warned  bool
+	signals <-chan os.Signal
+}
+
+func newPlainLines(r io.Reader, most int, signals <-chan os.Signal, prompt func(more bool), warn func()) *plainLines {
+	l := &plainLines{lines: make(chan string), prompt: prompt, warn: warn, signals: signals}
 	go func() {
 		defer close(l.lines)
 		s := bufio.NewScanner(r)
@@ -38,49 +110,8 @@ func newLineReader(r io.Reader, most int, prompt func(more bool), warn func()) *
 	return l
 }
 
-// next returns the next input, io.EOF at the end. An interrupt drops what has been typed; a second
-// one in a row is errInterrupted.
-func (l *lineReader) next(signals <-chan os.Signal) (string, error) {
-	var parts []string
-	quoted, size := false, 0
-	for {
-		line, err := l.line(signals, len(parts) > 0 || quoted)
-		size += len(line) + 1
-		switch {
-		case err == nil && size > l.most+1:
-			return "", fmt.Errorf("an input is longer than %d bytes", l.most)
-		case errors.Is(err, errDropped):
-			parts, quoted, size = nil, false, 0
-			continue
-		case errors.Is(err, io.EOF) && len(parts) > 0:
-			return strings.Join(parts, "\n"), nil
-		case err != nil:
-			return "", err
-		}
-		if !quoted && len(parts) == 0 && strings.HasPrefix(line, quotes) {
-			quoted, line = true, strings.TrimPrefix(line, quotes)
-			if line == "" {
-				continue
-			}
-		}
-		if quoted {
-			text, end := strings.CutSuffix(line, quotes)
-			if parts = append(parts, text); end {
-				return strings.TrimSuffix(strings.Join(parts, "\n"), "\n"), nil
-			}
-			continue
-		}
-		text, more := strings.CutSuffix(line, `\`)
-		if parts = append(parts, text); !more {
-			return strings.Join(parts, "\n"), nil
-		}
-	}
-}
-
-// errDropped is an interrupt that ends what was being typed.
-var errDropped = errors.New("dropped")
-
-func (l *lineReader) line(signals <-chan os.Signal, more bool) (string, error) {
+// line returns the next line; a second interrupt in a row is errInterrupted.
+func (l *plainLines) line(more bool) (string, error) {
 	l.prompt(more)
 	select {
 	case line, ok := <-l.lines:
@@ -92,7 +123,7 @@ func (l *lineReader) line(signals <-chan os.Signal, more bool) (string, error) {
 			return "", l.failed
 		}
 		return "", io.EOF
-	case <-signals:
+	case <-l.signals:
 		if l.warned && !more {
 			return "", errInterrupted
 		}

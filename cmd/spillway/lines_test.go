@@ -12,6 +12,10 @@ import (
 
 const maxLine = 1 << 20
 
+func pipedLines(text string, most int) *lineReader {
+	return &lineReader{newPlainLines(strings.NewReader(text), most, nil, func(bool) {}, func() {}), most}
+}
+
 func TestLines(t *testing.T) {
 	for text, want := range map[string][]string{
 		"a\nb\n":                        {"a", "b"},
@@ -23,10 +27,10 @@ func TestLines(t *testing.T) {
 		"":                              nil,
 		"\r\n":                          {""},
 	} {
-		l := newLineReader(strings.NewReader(text), maxLine, func(bool) {}, func() {})
+		l := pipedLines(text, maxLine)
 		var got []string
 		for {
-			s, err := l.next(nil)
+			s, err := l.next()
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -39,12 +43,12 @@ func TestLines(t *testing.T) {
 			t.Errorf("%q: %s", text, d)
 		}
 	}
-	l := newLineReader(strings.NewReader(strings.Repeat("x", maxLine+1)), maxLine, func(bool) {}, func() {})
-	if _, err := l.next(nil); err == nil || !strings.Contains(err.Error(), "longer than") {
+	l := pipedLines(strings.Repeat("x", maxLine+1), maxLine)
+	if _, err := l.next(); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("a long line: %v", err)
 	}
-	l = newLineReader(strings.NewReader(quotes+strings.Repeat("line\n", 100)), 64, func(bool) {}, func() {})
-	if text, err := l.next(nil); err == nil || !strings.Contains(err.Error(), "an input is longer than 64 bytes") {
+	l = pipedLines(quotes+strings.Repeat("line\n", 100), 64)
+	if text, err := l.next(); err == nil || !strings.Contains(err.Error(), "an input is longer than 64 bytes") {
 		t.Errorf("a long input of short lines: %d bytes, %v", len(text), err)
 	}
 }
@@ -56,15 +60,15 @@ func TestLinesInterrupt(t *testing.T) {
 	signals := make(chan os.Signal)
 	asked := make(chan bool)
 	warned := 0
-	l := newLineReader(r, maxLine, func(more bool) { asked <- more }, func() { warned++ })
-	type input struct {
+	l := &lineReader{newPlainLines(r, maxLine, signals, func(more bool) { asked <- more }, func() { warned++ }), maxLine}
+	type read struct {
 		text string
 		err  error
 	}
-	got := make(chan input)
+	got := make(chan read)
 	next := func() {
-		text, err := l.next(signals)
-		got <- input{text, err}
+		text, err := l.next()
+		got <- read{text, err}
 	}
 	go next()
 	<-asked

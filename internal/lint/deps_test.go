@@ -20,6 +20,7 @@ var chosen = []string{
 	"github.com/goccy/go-yaml",
 	"github.com/dlclark/regexp2/v2",
 	"golang.org/x/sys",
+	"golang.org/x/term",
 	"golang.org/x/text",
 	"github.com/klauspost/cpuid/v2",
 }
