@@ -18,14 +18,14 @@ build_ours() {
 # Sets peer to the folder with llama-bench, building it where the shared material is.
 find_peer() {
     peer=${PEER:-$CACHE/peer}
-    [ ! -x "$peer/bin/llama-bench" ] || return 0
+    [ ! -x "$peer/bin/llama-bench" ] || [ ! -x "$peer/bin/llama-batched-bench" ] || return 0
     local build=${SPILLWAY_SHARED:-$repo/../shared}/peer/build.sh
     if [ ! -f "$build" ]; then
-        say "llama.cpp is not there: set PEER to a folder with bin/llama-bench"
+        say "llama.cpp is not there: set PEER to a folder with bin/llama-bench and bin/llama-batched-bench"
         exit 1
     fi
     say "building llama.cpp in $peer (about ten minutes)"
-    TARGETS="llama-bench" sh "$build" "$peer" >&2
+    TARGETS="llama-bench llama-batched-bench" sh "$build" "$peer" >&2
 }
 
 # make_model SHAPE TYPE prints the path of a model with random weights, made once.

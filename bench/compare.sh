@@ -3,9 +3,10 @@
 #
 #   bench/compare.sh [MODEL.gguf …]      without MODEL: the 1.1 B shape in q4_k, q8_0 and f16
 #
-# PAIRS=5     undisturbed pairs for each file
+# PAIRS=5     undisturbed pairs for each test
 # THREADS=n   compute threads of both (default: all cores)
-# SHAPE, TYPES, P, N: tinyllama-1.1b, "q4_k q8_0 f16", 512 prompt tokens, 64 generated ones
+# SHAPE, TYPES: tinyllama-1.1b, "q4_k q8_0 f16"
+# TESTS       "tg64 pp512"; also tg64x8 (sequences), pp512@d8192, tg64@d8192 (depth)
 # FLAGS       further flags of the program bench/compare
 # CACHE, PEER: see common.sh
 set -euo pipefail
@@ -21,5 +22,5 @@ if [ ${#models[@]} -eq 0 ]; then
     done
 fi
 # shellcheck disable=SC2086
-"$bin/compare" -ours "$bin/spillway" -peer "$peer/bin/llama-bench" -pairs "${PAIRS:-5}" \
-    -threads "${THREADS:-$(getconf _NPROCESSORS_ONLN)}" -p "${P:-512}" -n "${N:-64}" ${FLAGS:-} "${models[@]}"
+"$bin/compare" -ours "$bin/spillway" -peer "$peer/bin" -pairs "${PAIRS:-5}" \
+    -threads "${THREADS:-$(getconf _NPROCESSORS_ONLN)}" -tests "${TESTS:-tg64 pp512}" ${FLAGS:-} "${models[@]}"

@@ -1,10 +1,10 @@
-// Command compare runs `spillway bench` and llama.cpp's llama-bench on the same files, in turn, and
-// prints the ratio of their speeds with its spread. A pair in which other programs used the
-// processor is thrown away: a win over a disturbed peer is no win.
+// Command compare runs `spillway bench` and llama.cpp's llama-bench or llama-batched-bench on the same
+// files, test by test, in turn, and prints the ratio of their speeds with its spread. A pair in which other
+// programs used the processor is thrown away: a win over a disturbed peer is no win.
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 )
 
@@ -20,90 +20,111 @@ import (
 const maxOthers = 0.03
 
 type settings struct {
-	ours, peer      string
-	pairs, threads  int
-	prompt, decoded int
-	any             bool
+	ours, peer     string // the binary; the folder with the peer's
+	pairs, threads int
+	any            bool
+	tests          []test
 }
-
-// speeds are tokens per second by the name of the test, such as "pp512".
-type speeds map[string]float64
 
 func main() {
 	var s settings
+	var tests string
 	flag.StringVar(&s.ours, "ours", "spillway", "the spillway binary")
-	flag.StringVar(&s.peer, "peer", "llama-bench", "the llama-bench binary")
-	flag.IntVar(&s.pairs, "pairs", 5, "undisturbed pairs for each file")
+	flag.StringVar(&s.peer, "peer", ".", "the folder with llama-bench and llama-batched-bench")
+	flag.IntVar(&s.pairs, "pairs", 5, "undisturbed pairs for each test")
 	flag.IntVar(&s.threads, "threads", runtime.NumCPU(), "compute threads of both")
-	flag.IntVar(&s.prompt, "p", 512, "prompt tokens")
-	flag.IntVar(&s.decoded, "n", 64, "generated tokens")
+	flag.StringVar(&tests, "tests", "tg64 pp512", "ppN prompt tokens, tgN generated ones; xB sequences and @dD tokens of depth may follow: tg64x8, pp512@d8192")
 	flag.BoolVar(&s.any, "disturbed", false, "keep disturbed pairs, marked, to try the program out")
 	flag.Parse()
-	if flag.NArg() == 0 {
-		fmt.Fprintln(os.Stderr, "usage: compare [flags] MODEL.gguf …")
+	err := s.parse(tests)
+	if err == nil && flag.NArg() == 0 {
+		err = fmt.Errorf("usage: compare [flags] MODEL.gguf …")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
 		os.Exit(2)
 	}
+	failed := false
 	for _, model := range flag.Args() {
 		if err := s.compare(model); err != nil {
 			fmt.Fprintln(os.Stderr, "compare:", err)
-			os.Exit(1)
+			failed = true
 		}
+	}
+	if failed {
+		os.Exit(1)
 	}
 }
 
-// pair is one run of each.
+func (s *settings) parse(tests string) error {
+	for _, name := range strings.Fields(tests) {
+		t, err := parseTest(name)
+		if err != nil {
+			return err
+		}
+		s.tests = append(s.tests, t)
+	}
+	return nil
+}
+
+// pair is one run of each, in tokens per second.
 type pair struct {
-	ours, peer speeds
+	ours, peer float64
 	others     float64 // the larger share that other programs took
 }
 
 func (s *settings) compare(model string) error {
-	fmt.Printf("\n%s: %d threads, prompt %d, decode %d; load average before: %s\n",
-		filepath.Base(model), s.threads, s.prompt, s.decoded, loadAverage())
+	fmt.Printf("\n%s: %d threads; load average before: %s\n", filepath.Base(model), s.threads, loadAverage())
+	fmt.Printf("  %-14s %10s %10s   %-38s %s\n", "test", "ours t/s", "peer t/s", "ratio: median (smallest to largest)", "pairs, work of other programs")
+	var failed error
+	for _, t := range s.tests {
+		if err := s.compareTest(model, t); err != nil {
+			fmt.Printf("  %-14s %v\n", t.name, err)
+			failed = fmt.Errorf("%s: %s was not measured", filepath.Base(model), t.name)
+		}
+	}
+	fmt.Printf("  load average after: %s\n", loadAverage())
+	return failed
+}
+
+// compareTest takes pairs until enough are undisturbed, and gives up after three times as many.
+func (s *settings) compareTest(model string, t test) error {
 	var kept []pair
 	thrown := 0
 	for len(kept) < s.pairs && thrown < 2*s.pairs {
-		p, err := s.runPair(model)
+		p, err := s.runPair(model, t)
 		if err != nil {
 			return err
 		}
-		verdict := "kept"
-		switch {
-		case p.others <= maxOthers:
+		if p.others <= maxOthers || s.any {
 			kept = append(kept, p)
-		case s.any:
-			verdict = "disturbed, kept all the same"
-			kept = append(kept, p)
-		default:
-			verdict = "disturbed, thrown away"
+		} else {
 			thrown++
 		}
-		fmt.Printf("  pair: others %.1f %% of the processors, load %s: %s\n", 100*p.others, loadAverage(), verdict)
 	}
 	if len(kept) < s.pairs {
 		return fmt.Errorf("only %d of %d pairs were undisturbed: other programs are running", len(kept), s.pairs)
 	}
-	printRows(kept)
-	fmt.Printf("  %d pairs kept, %d thrown away; load average after: %s\n", len(kept), thrown, loadAverage())
+	fmt.Printf("  %-14s %s\n", t.name, summary(kept, thrown))
 	return nil
 }
 
-func (s *settings) runPair(model string) (pair, error) {
-	ours, a, err := measured(s.ours, "bench", "--json", "-p", strconv.Itoa(s.prompt), "-n", strconv.Itoa(s.decoded),
-		"-b", "1", "-d", "0", "-r", "1", "--threads", strconv.Itoa(s.threads), model)
+func (s *settings) runPair(model string, t test) (pair, error) {
+	out, a, err := measured(s.ours, t.ours(model, s.threads)...)
 	if err != nil {
 		return pair{}, err
 	}
-	peer, b, err := measured(s.peer, "-o", "json", "-m", model, "-p", strconv.Itoa(s.prompt), "-n", strconv.Itoa(s.decoded),
-		"-r", "1", "-t", strconv.Itoa(s.threads))
+	var p pair
+	if p.ours, err = readOurs(out); err != nil {
+		return p, err
+	}
+	program, args := t.peer(model, s.threads)
+	out, b, err := measured(filepath.Join(s.peer, program), args...)
 	if err != nil {
-		return pair{}, err
+		return p, err
 	}
-	p := pair{others: max(a, b)}
-	if p.ours, err = readOurs(ours); err != nil {
-		return pair{}, err
-	}
-	p.peer, err = readPeer(peer)
+	p.others = max(a, b)
+	p.peer, err = t.readPeer(out)
 	return p, err
 }
 
@@ -124,68 +145,27 @@ func measured(name string, args ...string) ([]byte, float64, error) {
 	return out, max(0, others) / (time.Since(start).Seconds() * float64(runtime.NumCPU())), nil
 }
 
-func readOurs(out []byte) (speeds, error) {
-	var report struct {
-		Rows []struct {
-			Test   string `json:"test"`
-			Speeds struct {
-				Median float64 `json:"median"`
-			} `json:"tokens_per_second"`
-		} `json:"rows"`
-	}
-	if err := json.Unmarshal(out, &report); err != nil {
-		return nil, fmt.Errorf("spillway bench printed %q: %w", out, err)
-	}
-	got := speeds{}
-	for _, r := range report.Rows {
-		got[r.Test] = r.Speeds.Median
-	}
-	return got, nil
+// summary shows the medians, the ratios of the pairs, and how busy the machine was.
+func summary(pairs []pair, thrown int) string {
+	ours, peer, ratios, others := column(pairs, func(p pair) float64 { return p.ours }), column(pairs, func(p pair) float64 { return p.peer }),
+		column(pairs, func(p pair) float64 { return p.ours / p.peer }), column(pairs, func(p pair) float64 { return p.others })
+	ratio := fmt.Sprintf("%.2f (%.2f to %.2f)", median(ratios), ratios[0], ratios[len(ratios)-1])
+	return fmt.Sprintf("%10.2f %10.2f   %-38s %d kept, %d thrown away; up to %.1f %%", median(ours), median(peer), ratio,
+		len(pairs), thrown, 100*others[len(others)-1])
 }
 
-func readPeer(out []byte) (speeds, error) {
-	var rows []struct {
-		Prompt  int     `json:"n_prompt"`
-		Decoded int     `json:"n_gen"`
-		Average float64 `json:"avg_ts"`
+// column returns a figure of all pairs, sorted.
+func column(pairs []pair, f func(pair) float64) []float64 {
+	var out []float64
+	for _, p := range pairs {
+		out = append(out, f(p))
 	}
-	if err := json.Unmarshal(out, &rows); err != nil {
-		return nil, fmt.Errorf("llama-bench printed %q: %w", out, err)
-	}
-	got := speeds{}
-	for _, r := range rows {
-		if r.Prompt > 0 {
-			got[fmt.Sprintf("pp%d", r.Prompt)] = r.Average
-		} else {
-			got[fmt.Sprintf("tg%d", r.Decoded)] = r.Average
-		}
-	}
-	return got, nil
+	slices.SortFunc(out, cmp.Compare[float64])
+	return out
 }
 
-// printRows shows, for every test that both have, the medians and the ratios of the pairs.
-func printRows(pairs []pair) {
-	fmt.Printf("  %-8s %10s %10s   %s\n", "test", "ours t/s", "peer t/s", "ratio: median (smallest to largest)")
-	var tests []string
-	for test := range pairs[0].ours {
-		if _, both := pairs[0].peer[test]; both {
-			tests = append(tests, test)
-		}
-	}
-	slices.Sort(tests)
-	for _, test := range tests {
-		var ours, peer, ratios []float64
-		for _, p := range pairs {
-			ours, peer = append(ours, p.ours[test]), append(peer, p.peer[test])
-			ratios = append(ratios, p.ours[test]/p.peer[test])
-		}
-		fmt.Printf("  %-8s %10.2f %10.2f   %.2f (%.2f to %.2f)\n", test, median(ours), median(peer),
-			median(ratios), slices.Min(ratios), slices.Max(ratios))
-	}
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
+// median of values in order.
+func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
