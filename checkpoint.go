@@ -20,23 +20,22 @@ import (
 	"github.com/spillway/spillway/internal/models"
 	"github.com/spillway/spillway/internal/nn"
 	"github.com/spillway/spillway/internal/plan"
-	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/storyteller"
 	"github.com/spillway/spillway/internal/tokenizer"
 )
 
 // Checkpoint is a model on disk: described, with its tokenizer, but without weights in memory.
 type Checkpoint struct {
-	rt       *Runtime
-	cat      *checkpoint.Catalog
-	model    *nn.Model
-	tok      *tokenizer.Tokenizer
-	tokErr   error // why there is no tokenizer; ids still work
-	buffers  []*mem.Buffer
-	template *chat.Template
-	embedded bool
-	defaults Defaults
-	models   int // that were started and are open; guarded by the runtime's lock
+	rt        *Runtime
+	cat       *checkpoint.Catalog
+	model     *nn.Model
+	tok       *tokenizer.Tokenizer
+	tokErr    error // why there is no tokenizer; ids still work
+	buffers   []*mem.Buffer
+	templates *chat.Set
+	embedded  bool
+	defaults  Defaults
+	models    int // that were started and are open; guarded by the runtime's lock
 }
 
 // Load reads what a model says about itself: a GGUF file (any shard of a set) or a folder in Hugging
@@ -67,7 +66,7 @@ func (rt *Runtime) load(ctx context.Context, embedded bool, open func() (*checkp
 		c.defaults, err = readDefaults(cat)
 	}
 	if err == nil {
-		c.template, err = chat.FromCatalog(cat)
+		c.templates, err = chat.FromCatalog(cat)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -80,6 +79,7 @@ func (rt *Runtime) load(ctx context.Context, embedded bool, open func() (*checkp
 	} else if err := c.freeTables(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	c.guessTemplate()
 	return c, nil
 }
 
@@ -166,6 +166,9 @@ type ModelOptions struct {
 	HeadRows  int  // rows of a step whose logits are wanted at most; 0 is Sequences
 	Chunk     int  // most rows of a step; 0 is 512. It never changes a result
 	Exact     bool // quantized weights are decoded to f32, and the cache is f32
+	// KV is the type of the key-value cache: f32, f16 (the default), bf16, q8_0 or fp8. The last three are
+	// lossy: results are other ones than with f16, if the same ones at every budget.
+	KV string
 }
 
 func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
@@ -183,13 +186,54 @@ func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
 	return o
 }
 
-// shape is what one token leaves in the cache.
-func (c *Checkpoint) shape(o ModelOptions) kv.Shape {
-	s := kv.Shape{Layers: c.model.Cache, Type: quant.F16}
-	if o.Exact {
-		s.Type = quant.F32
+// CacheTypeError says that the key-value cache cannot be of the type that ModelOptions.KV names.
+type CacheTypeError struct{ What string }
+
+func (e *CacheTypeError) Error() string { return e.What }
+
+// cacheType is what the options' KV means.
+func (o ModelOptions) cacheType() (kernel.CacheType, error) {
+	if o.KV == "" {
+		if o.Exact {
+			return kernel.CacheF32, nil
+		}
+		return kernel.CacheF16, nil
 	}
-	return s
+	t, err := kernel.ParseCacheType(o.KV)
+	switch {
+	case err != nil:
+		return t, &CacheTypeError{err.Error()}
+	case o.Exact && t != kernel.CacheF32:
+		return t, &CacheTypeError{fmt.Sprintf("the exact path keeps its cache in f32, not %s", t)}
+	}
+	return t, nil
+}
+
+// CacheType is the type of the key-value cache, and whether it rounds more than f16; the type is empty if
+// KV makes no sense.
+func (o ModelOptions) CacheType() (name string, lossy bool) {
+	t, err := o.cacheType()
+	if err != nil {
+		return "", false
+	}
+	return t.String(), t.Lossy()
+}
+
+// shape is what one token leaves in the cache.
+func (c *Checkpoint) shape(o ModelOptions) (kv.Shape, error) {
+	t, err := o.cacheType()
+	if err != nil {
+		return kv.Shape{}, err
+	}
+	for i, l := range c.model.Cache {
+		for _, dim := range []int{l.KDim, l.VDim} {
+			if n := t.BlockValues(); dim%n != 0 {
+				return kv.Shape{}, &CacheTypeError{fmt.Sprintf("a cache in %s holds blocks of %d values, and the heads of layer %d have %d; choose another type (%s)",
+					t, n, i, dim, strings.Join(kernel.CacheTypeNames(), ", "))}
+			}
+		}
+	}
+	return kv.Shape{Layers: c.model.Cache, Type: t}, nil
 }
 
 // Plan says what would go where. It fails with a *TooSmallError when the memory does not do.
@@ -202,7 +246,7 @@ func (c *Checkpoint) Plan(o ModelOptions) (*plan.Plan, error) {
 
 // plan is Plan with the runtime's lock held. It also returns what it planned for the process itself.
 func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
-	if err := c.checkTypes(o.Exact); err != nil {
+	if err := c.checkTypes(); err != nil {
 		return nil, err
 	}
 	o = o.withDefaults(c)
@@ -211,7 +255,10 @@ func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 	if rt.own == nil {
 		start = machine.BinaryFileBytes() + startAnon
 	}
-	shape := c.shape(o)
+	shape, err := c.shape(o)
+	if err != nil {
+		return nil, err
+	}
 	align, readCache := 1, int64(0)
 	for _, f := range c.cat.Files {
 		align = max(align, f.Align())
@@ -231,13 +278,13 @@ func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 // bufferedRead is the page cache that one read of a file without direct I/O causes for a moment.
 const bufferedRead = 256 << 10
 
-// checkTypes reports the first weight that only the exact path can compute with.
-func (c *Checkpoint) checkTypes(exact bool) error {
-	i := slices.IndexFunc(c.model.Layout.Matrices, func(m *layout.Matrix) bool { return !exact && !kernel.Supported(m.Type) })
+// checkTypes reports the first weight that no path can compute with.
+func (c *Checkpoint) checkTypes() error {
+	i := slices.IndexFunc(c.model.Layout.Matrices, func(m *layout.Matrix) bool { return !kernel.Supported(m.Type) })
 	if i < 0 {
 		return nil
 	}
 	m := c.model.Layout.Matrices[i]
 	return &checkpoint.FormatError{Path: c.cat.Path, Where: "tensor " + m.Name,
-		What: fmt.Sprintf("computing on %s is not supported yet", m.Type), Hint: "--exact decodes it to f32"}
+		What: fmt.Sprintf("%s is no format of weights", m.Type), Hint: "its maker should export it in another"}
 }

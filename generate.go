@@ -2,6 +2,7 @@ package spillway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -17,6 +18,20 @@ type Request struct {
 	Prompt   string    // one user message; with Raw the text itself
 	Raw      bool      // no chat template
 	IDs      []int32
+
+	Tools        json.RawMessage // list of tools for the template, the members of objects in order; nil: none
+	TemplateArgs json.RawMessage // object of further variables for the template, such as enable_thinking
+	Continue     bool            // the last message is to be continued instead of answered
+	Now          time.Time       // for templates that ask for the date; zero: the time of the call
+	// ParseSpecial makes tokens of control tokens that are written out in the messages or in a raw prompt.
+	// Without it only those that the template writes are tokens.
+	ParseSpecial bool
+
+	// Read says what of the answer is content, reasoning or a call of a tool: in Answer, and in Events as it
+	// comes (nil: nobody listens). The dialects are the model's own where Dialects names none.
+	Read     bool
+	Dialects Dialects
+	Events   func(Event)
 
 	// MaxTokens bounds the answer. 0 is the model's suggestion, else DefaultMaxTokens, or what the
 	// trained limit leaves. A prompt and an answer that do not fit the context are refused with a
@@ -35,7 +50,10 @@ type Request struct {
 
 // Answer is what came of a request.
 type Answer struct {
-	Text         string
+	Text         string // without control tokens
+	Content      string // of an answer that was read: without reasoning and calls
+	Reasoning    string
+	ToolCalls    []ToolCall
 	PromptIDs    []int32
 	IDs          []int32
 	FinishReason string // stop, length, cancelled or error
@@ -100,13 +118,11 @@ func (c *Checkpoint) Tokens(r Request) ([]int32, error) {
 	if r.IDs != nil {
 		return r.IDs, nil
 	}
-	text, err := r.Prompt, error(nil)
-	if !r.Raw {
-		if text, err = c.Render(r.messages()); err != nil {
-			return nil, err
-		}
+	p, err := c.render(r)
+	if err != nil {
+		return nil, err
 	}
-	return c.encode(text, r.Raw)
+	return c.encode(p)
 }
 
 func (r Request) messages() []Message {
@@ -114,19 +130,6 @@ func (r Request) messages() []Message {
 		return r.Messages
 	}
 	return []Message{{Role: "user", Content: r.Prompt}}
-}
-
-// encode turns a prompt into ids.
-func (c *Checkpoint) encode(text string, raw bool) ([]int32, error) {
-	tok, err := c.Tokenizer()
-	if err != nil {
-		return nil, err
-	}
-	ids, err := tok.Encode(nil, text, encodeOptions(raw))
-	if err == nil && len(ids) == 0 {
-		err = errors.New("the prompt is empty")
-	}
-	return ids, err
 }
 
 // errBusy: a conversation has one request at a time.
@@ -189,17 +192,20 @@ func (m *Model) answer(ctx context.Context, r Request, a *Answer, emit func(text
 	if err != nil {
 		return nil, err
 	}
+	w, err := m.newWriter(r, a.PromptIDs, emit)
+	if err != nil {
+		return nil, err
+	}
+	defer w.end(a)
 	begin := time.Now()
 	stream, err := m.submit(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	w := m.newWriter(r, emit)
 	err = collect(stream, w, a, begin)
 	if r.Conversation != nil {
 		r.Conversation.keep(a)
 	}
-	a.Text = w.text.String()
 	if err == nil && a.FinishReason == FinishCancelled && ctx.Err() == nil {
 		err = errModelClosed
 	}

@@ -25,6 +25,7 @@ type metamorphic struct {
 	chunk     int
 	isa       string
 	sequences int // that run at once
+	kv        string
 }
 
 // digestOf runs a prompt and eight greedy tokens, and digests all logits on the way.
@@ -63,7 +64,7 @@ type outcome struct {
 func (w metamorphic) run(t *testing.T, path string, exact bool) outcome {
 	t.Helper()
 	defer kernel.Force(w.isa)()
-	o := ModelOptions{Context: 128, Sequences: w.sequences, HeadRows: 64, Chunk: w.chunk, Exact: exact}
+	o := ModelOptions{Context: 128, Sequences: w.sequences, HeadRows: 64, Chunk: w.chunk, Exact: exact, KV: w.kv}
 	rt, m := openNear(t, path, leastFor(t, path, w.threads, o)-heapMoves+w.budget, w.threads, o)
 	out := outcome{digests: make([]string, w.sequences)}
 	errs := make([]error, w.sequences)

@@ -96,11 +96,15 @@ func (m *Model) start(ctx context.Context) error {
 	for i := range files {
 		files[i] = m.cat.Files[i].File
 	}
+	files = append(files, m.cat.Views...)
 	rows := m.plan.Chunk
 	heads := min(m.options.HeadRows, rows)
 	scratch := m.model.ScratchBytes(nn.Scratch{Rows: rows, HeadRows: heads, Context: m.options.Context, Threads: m.rt.threads, Exact: m.options.Exact})
-	var err error
-	if m.cache, err = kv.New(m.rt.ledger, m.shape(m.options), m.plan.Pools[budget.KV]); err != nil {
+	shape, err := m.shape(m.options)
+	if err != nil {
+		return err
+	}
+	if m.cache, err = kv.New(m.rt.ledger, shape, m.plan.Pools[budget.KV]); err != nil {
 		return err
 	}
 	if m.arena, err = mem.New(m.rt.ledger, budget.Activation, scratch, "scratch of the forward pass"); err != nil {

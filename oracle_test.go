@@ -147,7 +147,7 @@ func openIn(t *testing.T, path string, ro Options, o ModelOptions) *Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := rt.Open(context.Background(), path, o)
+	m, err := openAt(rt, path, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,53 +7,110 @@ import (
 	"github.com/spillway/spillway/internal/tokenizer"
 )
 
-// writer turns the tokens of an answer into text: whole characters, and nothing that may still
-// become a stop string.
+// writer turns the tokens of an answer into text: whole characters, and nothing that may still become a stop
+// string. An answer that is read in a dialect is decoded a second time, with its control tokens spelled out.
 type writer struct {
-	decoder *tokenizer.Decoder // nil if the model has no tokenizer: ids only
-	stops   *chat.StopScanner
-	emit    func(string)
-	text    strings.Builder
-	err     error
+	plain *voice // nil if the model has no tokenizer: ids only
+	full  *voice // nil: the plain text is what is read
+	reply *reply // nil: the text is not read
+	text  strings.Builder
+	emit  func(string)
+	err   error
 }
 
-func (m *Model) newWriter(r Request, emit func(string)) *writer {
-	w := &writer{emit: emit, stops: chat.NewStopScanner(r.Stop)}
-	if m.tok != nil {
-		w.decoder = m.tok.NewDecoder(true)
+func (m *Model) newWriter(r Request, prompt []int32, emit func(string)) (w *writer, err error) {
+	w = &writer{emit: emit}
+	if r.Read {
+		if w.reply, err = m.reader(r, prompt); err != nil {
+			return nil, err
+		}
 	}
-	return w
+	if m.tok == nil {
+		return w, nil
+	}
+	w.plain = &voice{decoder: m.tok.NewDecoder(true), stops: chat.NewStopScanner(r.Stop), show: w.show}
+	if w.reply != nil && w.reply.parser != nil {
+		w.full = &voice{decoder: m.tok.NewDecoder(false), stops: chat.NewStopScanner(r.Stop), show: w.reply.write}
+	}
+	return w, nil
 }
 
 // push adds a token and reports whether the answer ends with it.
 func (w *writer) push(id int32) (stop bool) {
-	if w.decoder == nil {
+	if w.plain == nil {
 		return false
 	}
-	piece, err := w.decoder.Push(id)
-	if err != nil {
-		w.err = err
-		return true
+	if w.full != nil {
+		if _, w.err = w.full.push(id); w.err != nil {
+			return true
+		}
 	}
-	return w.piece(piece)
-}
-
-func (w *writer) piece(piece string) (stop bool) {
-	text, stop := w.stops.Push(piece)
-	w.show(text)
-	return stop
+	stop, w.err = w.plain.push(id)
+	return stop || w.err != nil
 }
 
 // flush shows what was held back.
 func (w *writer) flush() {
-	if w.decoder != nil && !w.piece(w.decoder.Flush()) {
-		w.show(w.stops.Flush())
+	w.plain.flush()
+	w.full.flush()
+}
+
+// end completes an answer. It is called however the answer ended.
+func (w *writer) end(a *Answer) {
+	a.Text = w.text.String()
+	if w.reply == nil {
+		return
 	}
+	w.reply.close()
+	a.Content, a.Reasoning, a.ToolCalls = w.reply.content.String(), w.reply.reasoning.String(), w.reply.calls
 }
 
 func (w *writer) show(text string) {
 	w.text.WriteString(text)
-	if w.emit != nil && text != "" {
+	if w.emit != nil {
 		w.emit(text)
+	}
+	if w.reply != nil && w.full == nil {
+		w.reply.write(text)
+	}
+}
+
+// A voice is one way to write the tokens of an answer. A nil one is silent.
+type voice struct {
+	decoder *tokenizer.Decoder
+	stops   *chat.StopScanner
+	show    func(text string) // is given no empty texts
+	stopped bool              // at a stop string; the rest is not shown
+}
+
+func (v *voice) push(id int32) (stop bool, err error) {
+	piece, err := v.decoder.Push(id)
+	if err == nil {
+		v.piece(piece)
+	}
+	return v.stopped, err
+}
+
+func (v *voice) piece(piece string) {
+	if v.stopped {
+		return
+	}
+	text, stop := v.stops.Push(piece)
+	v.stopped = stop
+	v.say(text)
+}
+
+func (v *voice) flush() {
+	if v == nil {
+		return
+	}
+	if v.piece(v.decoder.Flush()); !v.stopped {
+		v.say(v.stops.Flush())
+	}
+}
+
+func (v *voice) say(text string) {
+	if text != "" {
+		v.show(text)
 	}
 }

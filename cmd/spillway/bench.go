@@ -53,7 +53,8 @@ func (t benchTest) positions() int { return t.depth + max(t.prefill, 1) + max(t.
 
 // benchTable is what `spillway bench --json` prints.
 type benchTable struct {
-	Rows []benchRow `json:"rows"`
+	Rows  []benchRow   `json:"rows"`
+	Cache report.Cache `json:"cache"`
 }
 
 type benchRow struct {
@@ -161,6 +162,8 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 		results = append(results, r)
 	}
 	p := m.CurrentPlan()
+	var cache report.Cache
+	cache.Type, cache.Lossy = m.Options().CacheType()
 	if err := m.Close(); err != nil {
 		return err
 	}
@@ -168,7 +171,7 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	if err != nil {
 		return err
 	}
-	return printBench(s, o, p, speeds, results)
+	return printBench(s, o, p, cache, speeds, results)
 }
 
 // A benchResult is the runs of a test, from the slowest to the fastest.
@@ -269,8 +272,8 @@ func generate(ctx context.Context, m *spillway.Model, seat *spillway.Conversatio
 	return nil
 }
 
-func printBench(s *session, o *opened, p *plan.Plan, speeds plan.Machine, results []benchResult) error {
-	table := benchTable{}
+func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds plan.Machine, results []benchResult) error {
+	table := benchTable{Cache: cache}
 	for _, r := range results {
 		table.Rows = append(table.Rows, r.row(speeds))
 	}
@@ -280,6 +283,10 @@ func printBench(s *session, o *opened, p *plan.Plan, speeds plan.Machine, result
 	where := "all weights in memory"
 	if !p.Resident {
 		where = report.Bytes(p.ReadBytes) + " read per sweep"
+	}
+	where += ", cache in " + cache.Type
+	if cache.Lossy {
+		where += " (lossy)"
 	}
 	text := fmt.Sprintf("%s, %s of weights, cap %s, %d threads (%s), %s\n", visible(o.Name(), 60), report.Bytes(o.Catalog().Bytes()),
 		report.Bytes(p.Budget), o.rt.Threads(), spillway.ISA(), where)

@@ -62,11 +62,14 @@ func (c *chatCommand) start(ctx context.Context, s *session, o *opened, text *te
 	if _, err := c.samplingFlags.request(o.Defaults()); err != nil {
 		return nil, err
 	}
+	if err := c.useTemplate(o); err != nil {
+		return nil, err
+	}
 	if n := s.flags.Context; n > 0 {
 		return s.startChat(ctx, o, text, n)
 	}
 	whole := o.Layout().Context
-	n, err := fittingContext(o, whole, s.flags.Exact)
+	n, err := fittingContext(o, whole, spillway.ModelOptions{Exact: s.flags.Exact, KV: s.flags.KV})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +110,7 @@ const contextStep = 64
 
 // fittingContext is the longest context up to whole that the memory holds; an error if not even a
 // short one does.
-func fittingContext(o *opened, whole int, exact bool) (int, error) {
+func fittingContext(o *opened, whole int, options spillway.ModelOptions) (int, error) {
 	const step = contextStep
 	text := newTextLease(o.rt)
 	try := func(n int) error {
@@ -115,7 +118,8 @@ func fittingContext(o *opened, whole int, exact bool) (int, error) {
 		if err := text.grow(textOf(n)); err != nil {
 			return err
 		}
-		_, err := o.Plan(spillway.ModelOptions{Context: n, Exact: exact})
+		options.Context = n
+		_, err := o.Plan(options)
 		return err
 	}
 	err := try(whole)

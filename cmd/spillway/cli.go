@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/kernel"
 )
 
 // globals are the flags that mean the same everywhere.
@@ -17,6 +18,7 @@ type globals struct {
 	Context int    `help:"Tokens of context to plan for. Default: what the command needs." placeholder:"TOKENS"`
 	Threads int    `help:"Compute threads. Default: the physical cores that we may use." placeholder:"N"`
 	Exact   bool   `help:"The reference path: weights decoded to f32, float arithmetic, cache in f32."`
+	KV      string `help:"Type of the key-value cache: f32, f16, bf16, q8_0 or fp8; those after f16 are lossy. Default: f16, with --exact f32." name:"kv" placeholder:"TYPE"`
 	JSON    bool   `help:"One JSON object on stdout at the end instead of prose." name:"json"`
 	Quiet   bool   `help:"No report and no progress on stderr." short:"q"`
 	Verbose bool   `help:"Say more on stderr." short:"v"`
@@ -31,25 +33,41 @@ func (g globals) check() error {
 		return usagef("--threads is %d; give a positive number", g.Threads)
 	case g.Threads > spillway.MaxThreads():
 		return usagef("--threads is %d; at most %d make sense here", g.Threads, spillway.MaxThreads())
+	case g.kvError() != nil:
+		return usagef("--kv: %w", g.kvError())
 	case g.Quiet && g.Verbose:
 		return usagef("--quiet and --verbose exclude each other")
 	}
 	return nil
 }
 
+func (g globals) kvError() error {
+	if g.KV == "" {
+		return nil
+	}
+	_, err := kernel.ParseCacheType(g.KV)
+	if err == nil && g.Exact && g.KV != kernel.CacheF32.String() {
+		err = fmt.Errorf("--exact keeps the cache in f32, not %s", g.KV)
+	}
+	return err
+}
+
 // cli is the command line as kong reads it.
 type cli struct {
 	globals `group:"Everywhere"`
 
-	Run     runCommand     `cmd:"" help:"One answer, streamed to stdout."`
-	Chat    chatCommand    `cmd:"" help:"A conversation in the terminal."`
-	Plan    planCommand    `cmd:"" help:"What goes where, predicted speed, the least memory that works."`
-	Inspect inspectCommand `cmd:"" help:"Metadata, tensors, bundles, and a picture of where the bytes are."`
-	Verify  verifyCommand  `cmd:"" help:"Digests of the file; --identity proves that settings do not change a bit."`
-	Probe   probeCommand   `cmd:"" help:"One forward pass to a file: logits and taps."`
-	Bench   benchCommand   `cmd:"" help:"Speed, with the roofline."`
-	Synth   synthCommand   `cmd:"" help:"Write a model of a published shape with random weights."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Run      runCommand      `cmd:"" help:"One answer, streamed to stdout."`
+	Chat     chatCommand     `cmd:"" help:"A conversation in the terminal."`
+	Plan     planCommand     `cmd:"" help:"What goes where, predicted speed, the least memory that works."`
+	Inspect  inspectCommand  `cmd:"" help:"Metadata, tensors, bundles, and a picture of where the bytes are."`
+	Verify   verifyCommand   `cmd:"" help:"Digests of the file; --identity proves that settings do not change a bit."`
+	Probe    probeCommand    `cmd:"" help:"One forward pass to a file: logits and taps."`
+	Bench    benchCommand    `cmd:"" help:"Speed, with the roofline."`
+	Render   renderCommand   `cmd:"" help:"Messages to the text of a prompt, as the chat template has it; JSON lines."`
+	Parse    parseCommand    `cmd:"" help:"What a model wrote to messages: content, reasoning, tool calls; JSON lines."`
+	Synth    synthCommand    `cmd:"" help:"Write a model of a published shape with random weights."`
+	Tokenize tokenizeCommand `cmd:"" help:"Text to token ids and back; JSON lines."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 }
 
 // A command does one thing.

@@ -24,7 +24,7 @@ type settings struct {
 	file    map[string]any // of the configuration file, by the flags' names
 }
 
-var globalNames = []string{"memory", "context", "threads", "exact", "json", "quiet", "verbose"}
+var globalNames = []string{"memory", "context", "threads", "exact", "kv", "json", "quiet", "verbose"}
 
 // Validate is part of kong.Resolver.
 func (s *settings) Validate(*kong.Application) error { return nil }

@@ -70,6 +70,7 @@ func exitCode(err error) int {
 	var small *spillway.TooSmallError
 	var full *budget.NoRoomError
 	var long *spillway.TooLongError
+	var cache *spillway.CacheTypeError
 	switch {
 	case err == nil:
 		return exitFine
@@ -81,7 +82,7 @@ func exitCode(err error) int {
 		return exitHungUp
 	case errors.As(err, &broken):
 		return exitFailed
-	case errors.As(err, &usage), errors.As(err, &long):
+	case errors.As(err, &usage), errors.As(err, &long), errors.As(err, &cache):
 		return exitUsage
 	case errors.As(err, &small), errors.As(err, &full):
 		return exitMemory

@@ -136,7 +136,7 @@ func (s *session) identityFits(ctx context.Context, path modelPath) error {
 			return err
 		}
 		options := x.options()
-		options.Exact = s.flags.Exact
+		options.Exact, options.KV = s.flags.Exact, s.flags.KV
 		_, err = o.Plan(options)
 		var small *spillway.TooSmallError
 		switch err = o.close(err); {

@@ -24,7 +24,9 @@ func (*inspectCommand) Help() string {
 }
 
 // unused names the flags that mean nothing here.
-func (*inspectCommand) unused() []string { return []string{"memory", "context", "threads", "exact"} }
+func (*inspectCommand) unused() []string {
+	return []string{"memory", "context", "threads", "exact", "kv"}
+}
 
 // inspection is what `spillway inspect --json` prints.
 type inspection struct {

@@ -44,16 +44,17 @@ func keys(t *testing.T, text string) []string {
 func TestJSONKeys(t *testing.T) {
 	for command, want := range map[string]string{
 		"run --json --max-tokens 2 --memory 128MiB hello": "text prompt_ids ids finish_reason " +
-			"model model.name model.family model.parameters model.weight_bytes model.source " +
+			"model model.name model.family model.parameters model.weight_bytes model.source model.chat_template " +
 			"memory memory.budget memory.ledger_peak memory.rss_peak memory.cgroup_peak memory.least " +
 			"speed speed.load_seconds speed.prefill_tokens speed.prefill_seconds speed.decode_tokens speed.decode_seconds " +
 			"io io.required_bytes io.read_bytes io.hit_bytes io.drive_bytes_per_second " +
+			"cache cache.type cache.lossy " +
 			"roofline roofline.limit roofline.fraction roofline.drive_fraction roofline.policy_fraction",
 		"plan --json --memory 128MiB storyteller": "budget least resident pools pools.weights pools.kv pools.activation pools.staging pools.runtime " +
-			"pinned_bytes streamed_bytes_per_sweep predicted predicted.decode_tokens_per_second predicted.prefill_tokens_per_second predicted.limit",
+			"cache cache.type cache.lossy pinned_bytes streamed_bytes_per_sweep predicted predicted.decode_tokens_per_second predicted.prefill_tokens_per_second predicted.limit",
 		"bench --json -p 4 -n 2 -r 1 --memory 128MiB storyteller": "rows rows[].test rows[].batch rows[].depth " +
 			"rows[].tokens_per_second rows[].tokens_per_second.median rows[].tokens_per_second.min rows[].tokens_per_second.max " +
-			"rows[].roofline rows[].roofline.limit rows[].roofline.fraction",
+			"rows[].roofline rows[].roofline.limit rows[].roofline.fraction cache cache.type cache.lossy",
 		"verify --json storyteller": "files files[].path files[].size files[].sha256 tensors tensors[].name tensors[].type tensors[].bytes tensors[].sha256",
 		"version --json":            "version revision modified go platform",
 	} {
@@ -93,6 +94,10 @@ func TestExitCodes(t *testing.T) {
 		"probe storyteller --ids 1 --greedy 99999999 --out x": exitUsage,
 		"probe storyteller --ids 1,,2 --out x":                exitUsage,
 		"probe storyteller --ids 1 --prompt x --out x":        exitUsage,
+		"plan storyteller --kv q4_0":                          exitUsage,
+		"plan storyteller --kv f16 --exact":                   exitUsage,
+		"plan storyteller --kv f32 --exact":                   exitFine,
+		"inspect storyteller --kv f32":                        exitUsage,
 		"run --prompt-file " + empty:                          exitUsage,
 		"run --memory 1KiB hello":                             exitMemory,
 		"plan storyteller --memory 1k":                        exitMemory,
@@ -114,7 +119,7 @@ func TestExitCodes(t *testing.T) {
 
 // Every command has a help text with an example.
 func TestHelp(t *testing.T) {
-	for _, name := range []string{"run", "chat", "plan", "inspect", "verify", "probe", "bench", "synth", "version"} {
+	for _, name := range []string{"run", "chat", "plan", "inspect", "verify", "probe", "bench", "render", "synth", "version"} {
 		s, out := testSession(t, nil)
 		if code := s.main([]string{name, "--help"}); code != exitFine || !strings.Contains(out.String(), "spillway "+name) ||
 			!strings.Contains(out.String(), "Example") {

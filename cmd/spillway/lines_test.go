@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const maxLine = 1 << 20
+const longestLine = 1 << 20
 
 func pipedLines(text string, most int) *lineReader {
 	return &lineReader{newPlainLines(strings.NewReader(text), most, nil, func(bool) {}, func() {}), most}
@@ -27,7 +27,7 @@ func TestLines(t *testing.T) {
 		"":                              nil,
 		"\r\n":                          {""},
 	} {
-		l := pipedLines(text, maxLine)
+		l := pipedLines(text, longestLine)
 		var got []string
 		for {
 			s, err := l.next()
@@ -43,7 +43,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%q: %s", text, d)
 		}
 	}
-	l := pipedLines(strings.Repeat("x", maxLine+1), maxLine)
+	l := pipedLines(strings.Repeat("x", longestLine+1), longestLine)
 	if _, err := l.next(); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("a long line: %v", err)
 	}
@@ -60,7 +60,7 @@ func TestLinesInterrupt(t *testing.T) {
 	signals := make(chan os.Signal)
 	asked := make(chan bool)
 	warned := 0
-	l := &lineReader{newPlainLines(r, maxLine, signals, func(more bool) { asked <- more }, func() { warned++ }), maxLine}
+	l := &lineReader{newPlainLines(r, longestLine, signals, func(more bool) { asked <- more }, func() { warned++ }), longestLine}
 	type read struct {
 		text string
 		err  error

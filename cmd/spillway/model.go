@@ -91,6 +91,6 @@ func (o *opened) close(err error) error {
 
 // start makes the model ready to answer in a context of that many tokens.
 func (s *session) start(ctx context.Context, o *opened, options spillway.ModelOptions) (*spillway.Model, error) {
-	options.Exact = s.flags.Exact
+	options.Exact, options.KV = s.flags.Exact, s.flags.KV
 	return o.Start(ctx, options)
 }

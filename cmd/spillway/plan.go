@@ -30,6 +30,7 @@ type planned struct {
 	Least     int64           `json:"least"`
 	Resident  bool            `json:"resident"`
 	Pools     plannedPools    `json:"pools"`
+	Cache     report.Cache    `json:"cache"`
 	Pinned    int64           `json:"pinned_bytes"`
 	Streamed  int64           `json:"streamed_bytes_per_sweep"`
 	Predicted plannedForecast `json:"predicted"`
@@ -64,7 +65,8 @@ func (c *planCommand) print(s *session, o *opened) error {
 	if tokens == 0 {
 		tokens = planContext
 	}
-	p, err := o.Plan(spillway.ModelOptions{Context: tokens, Exact: s.flags.Exact})
+	options := spillway.ModelOptions{Context: tokens, Exact: s.flags.Exact, KV: s.flags.KV}
+	p, err := o.Plan(options)
 	if err != nil {
 		return err
 	}
@@ -73,9 +75,11 @@ func (c *planCommand) print(s *session, o *opened) error {
 		return err
 	}
 	forecast := p.Predict(speeds)
+	var cache report.Cache
+	cache.Type, cache.Lossy = options.CacheType()
 	if s.flags.JSON {
 		return s.printJSON(planned{
-			Budget: p.Budget, Least: p.Least, Resident: p.Resident, Pinned: p.PinnedBytes, Streamed: p.StreamedBytes,
+			Budget: p.Budget, Least: p.Least, Resident: p.Resident, Cache: cache, Pinned: p.PinnedBytes, Streamed: p.StreamedBytes,
 			Pools: plannedPools{
 				Weights: p.Pools[budget.Weights], KV: p.Pools[budget.KV], Activation: p.Pools[budget.Activation],
 				Staging: p.Pools[budget.Staging], Runtime: p.Pools[budget.Runtime],
@@ -83,15 +87,18 @@ func (c *planCommand) print(s *session, o *opened) error {
 			Predicted: plannedForecast{Decode: report.Figure(forecast.Decode), Prefill: report.Figure(forecast.Prefill), Limit: forecast.Limit},
 		})
 	}
-	return describePlan(s.stdout, o, p, tokens, speeds, forecast)
+	return describePlan(s.stdout, o, p, tokens, cache, speeds, forecast)
 }
 
-func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, speeds plan.Machine, forecast plan.Prediction) error {
+func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report.Cache, speeds plan.Machine, forecast plan.Prediction) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%s: %s parameters, %s of weights, %d tokens of context", visible(o.Name(), 80), report.Count(o.Layout().Parameters),
 		report.Bytes(o.Catalog().Bytes()), tokens)
 	line("memory: cap %s; the least that works is %s", report.Bytes(p.Budget), report.CapBytes(p.Least))
+	if cache.Lossy {
+		line("the key-value cache is lossy: %s", cache.Type)
+	}
 	for pool, n := range p.Pools {
 		line("  %-10s %s %10s", budget.Pool(pool), report.Bar(float64(n)/float64(p.Budget), 24), report.Bytes(n))
 	}

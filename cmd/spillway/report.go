@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 
 	"github.com/spillway/spillway"
@@ -22,6 +23,16 @@ func newReport(o *opened, m *spillway.Model, a *spillway.Answer) *report.Report 
 		},
 		Notes: notes(o.Checkpoint),
 	}
+	if a.Content != a.Text {
+		r.Content, r.Reasoning = a.Content, a.Reasoning
+	}
+	if len(a.ToolCalls) > 0 {
+		r.ToolCalls = a.ToolCalls
+	}
+	r.Cache.Type, r.Cache.Lossy = m.Options().CacheType()
+	if r.Cache.Lossy {
+		r.Notes = append(r.Notes, fmt.Sprintf("the key-value cache is lossy: %s (--kv)", r.Cache.Type))
+	}
 	return r
 }
 
@@ -29,7 +40,7 @@ func newReport(o *opened, m *spillway.Model, a *spillway.Answer) *report.Report 
 func notes(c *spillway.Checkpoint) []string {
 	var all []string
 	if c.DefaultTemplate() {
-		all = append(all, "the model has no chat template; the default one was used (--raw leaves it out)")
+		all = append(all, fmt.Sprintf("the model has no chat template; %s was used (--chat-template chooses another one, --raw leaves it out)", c.TemplateName()))
 	}
 	return all
 }
@@ -70,7 +81,7 @@ func ints(ids []int32) []int {
 func modelReport(c *spillway.Checkpoint) report.Model {
 	l := c.Layout()
 	return report.Model{
-		Name: c.Name(), Family: l.Family, Parameters: l.Parameters, WeightBytes: c.Catalog().Bytes(), Source: c.Source(),
+		Name: c.Name(), Family: l.Family, Parameters: l.Parameters, WeightBytes: c.Catalog().Bytes(), Source: c.Source(), ChatTemplate: c.TemplateName(),
 	}
 }
 

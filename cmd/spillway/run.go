@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/report"
@@ -87,6 +86,12 @@ func (s *session) modelOrPrompt(arg string) (path modelPath, prompt string, err 
 func (c *runCommand) request(o *opened, prompt string) (spillway.Request, error) {
 	r, err := c.samplingFlags.request(o.Defaults())
 	r.Prompt, r.Raw = prompt, c.Raw
+	if c.Raw {
+		r.Dialects = r.Dialects.Or(spillway.NoDialect)
+	}
+	if c.Raw && c.ChatTemplate != "" {
+		return r, usagef("--chat-template and --raw exclude each other")
+	}
 	if c.System != "" {
 		if c.Raw {
 			return r, usagef("--system needs the chat template that --raw leaves out")
@@ -128,6 +133,9 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 	if o.Embedding() {
 		return errVectors(o)
 	}
+	if err := c.useTemplate(o); err != nil {
+		return err
+	}
 	r, err := c.encode(ctx, s, o, prompt)
 	if err != nil {
 		return err
@@ -146,7 +154,8 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 // generateAndReport prints an answer and what it cost, also when it ended midway, and closes the model.
 func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.Model, r spillway.Request) error {
 	out := newStream(s, s.watchLoading(o, m))
-	a, failed := m.Generate(ctx, r, out.emit)
+	r.Read, r.Events = true, out.event
+	a, failed := m.Generate(ctx, r, nil)
 	if err := out.end(a != nil); err != nil || a == nil {
 		return errors.Join(failed, err, m.Close())
 	}
@@ -174,40 +183,4 @@ func (s *session) contextFor(o *opened, r spillway.Request) int {
 	}
 	n := len(r.IDs)
 	return n + o.MaxTokens(r, n)
-}
-
-// A stream prints an answer as it comes, unless JSON is wanted.
-type stream struct {
-	w     io.Writer // nil: nothing is printed
-	begin func()    // is called before the first text, maybe again
-	last  byte
-	err   error
-}
-
-func newStream(s *session, begin func()) *stream {
-	if s.flags.JSON {
-		return &stream{begin: begin}
-	}
-	return &stream{w: s.stdout, begin: begin}
-}
-
-func (t *stream) emit(text string) {
-	t.begin()
-	if t.w == nil || t.err != nil || text == "" {
-		return
-	}
-	_, t.err = io.WriteString(t.w, text)
-	t.last = text[len(text)-1]
-}
-
-// end finishes the line of an answer, if there is one.
-func (t *stream) end(answered bool) error {
-	t.begin()
-	if answered && t.w != nil && t.err == nil && t.last != '\n' {
-		_, t.err = io.WriteString(t.w, "\n")
-	}
-	if t.err != nil {
-		return fmt.Errorf("writing the answer: %w", t.err)
-	}
-	return nil
 }

@@ -41,10 +41,10 @@ func TestFittingContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := fittingContext(o, 512, false); n != 512 || err != nil {
+	if n, err := fittingContext(o, 512, spillway.ModelOptions{}); n != 512 || err != nil {
 		t.Errorf("%d, %v, want the model's 512", n, err)
 	}
-	n, err := fittingContext(o, 1<<20, false)
+	n, err := fittingContext(o, 1<<20, spillway.ModelOptions{})
 	if err != nil || n < 512 || n >= 1<<20 || n%64 != 0 {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -58,7 +58,7 @@ func TestFittingContext(t *testing.T) {
 	if o, err = s.openNamed(t.Context(), "storyteller"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fittingContext(o, 512, false); exitCode(err) != exitMemory {
+	if _, err := fittingContext(o, 512, spillway.ModelOptions{}); exitCode(err) != exitMemory {
 		t.Errorf("error %v, want that the memory is too small", err)
 	}
 	if err := o.close(nil); err != nil {

@@ -29,7 +29,7 @@ func (*synthCommand) Help() string {
 }
 
 // unused names the flags that mean nothing here.
-func (*synthCommand) unused() []string { return []string{"memory", "exact"} }
+func (*synthCommand) unused() []string { return []string{"memory", "exact", "kv"} }
 
 func (c *synthCommand) run(s *session) error {
 	ctx, stop := s.interruptible()

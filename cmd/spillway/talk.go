@@ -129,7 +129,7 @@ func (c *conversation) say(text string) error {
 		c.fail(oneLine(err.Error()))
 		return nil
 	}
-	c.turns = append(c.turns, spillway.Message{Role: "assistant", Content: a.Text})
+	c.turns = append(c.turns, spillway.Message{Role: "assistant", Content: a.Content, Reasoning: a.Reasoning, ToolCalls: a.ToolCalls})
 	c.count(a)
 	return nil
 }
@@ -147,7 +147,7 @@ func (c *conversation) answer(r spillway.Request, out *stream) (*spillway.Answer
 	defer lease.release()
 	texts := make([]string, len(r.Messages))
 	for i, m := range r.Messages {
-		texts[i] = m.Content
+		texts[i] = m.Content + m.Reasoning
 	}
 	if err := lease.growFor(texts...); err != nil {
 		return nil, err
@@ -162,7 +162,8 @@ func (c *conversation) answer(r spillway.Request, out *stream) (*spillway.Answer
 		case <-ctx.Done():
 		}
 	}()
-	a, err := c.m.Generate(ctx, r, out.emit)
+	r.Read, r.Events = true, out.event
+	a, err := c.m.Generate(ctx, r, nil)
 	cancel()
 	<-watched
 	return a, err

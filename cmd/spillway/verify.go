@@ -79,7 +79,7 @@ func (c *verifyCommand) unused() []string {
 	if c.Identity {
 		return []string{"context", "threads"}
 	}
-	return []string{"context", "threads", "exact"}
+	return []string{"context", "threads", "exact", "kv"}
 }
 
 func (c *verifyCommand) print(s *session, v *verified) error {

@@ -12,7 +12,9 @@ type versionCommand struct{}
 func (*versionCommand) Help() string { return "Example:\n\n  spillway version --json" }
 
 // unused names the flags that mean nothing here.
-func (*versionCommand) unused() []string { return []string{"memory", "context", "threads", "exact"} }
+func (*versionCommand) unused() []string {
+	return []string{"memory", "context", "threads", "exact", "kv"}
+}
 
 // version is what `spillway version --json` prints.
 type version struct {

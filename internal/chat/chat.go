@@ -22,10 +22,12 @@ const maxSource = 1 << 20
 
 // Template is a chat template. It is safe for concurrent use.
 type Template struct {
-	// Name says where the template is from, for reports: "the model's (…)", or DefaultName.
+	// Name says where the template is from, for reports: "the model's (…)", or the name of one of ours.
 	Name string
 	// BOS and EOS are the texts of the tokens, where the template's files name them.
 	BOS, EOS string
+	// Bare says that the text has no BOS: the tokenizer is to add its own.
+	Bare bool
 
 	source  string
 	compile sync.Once
@@ -84,11 +86,27 @@ func (t *Template) load() error {
 	return t.err
 }
 
+// Span is a range of bytes of a text.
+type Span = jinja.Span
+
 // Render makes the text of a conversation. The text has its BOS already if the template writes one:
 // encode it without adding another.
 func (t *Template) Render(in Input) (string, error) {
+	text, _, err := t.RenderSpans(in)
+	return text, err
+}
+
+// RenderSpans is Render; it also returns which parts of the text came from the request (contents, tools,
+// arguments of calls, variables), in order: control tokens that are written there are text. Names of
+// roles and the marks of an assistant's reasoning are as good as the template's own.
+func (t *Template) RenderSpans(in Input) (text string, user []Span, err error) {
+	out, err := t.run(in)
+	return out.Text, out.User, err
+}
+
+func (t *Template) run(in Input) (jinja.Result, error) {
 	if err := t.load(); err != nil {
-		return "", err
+		return jinja.Result{}, err
 	}
 	if in.ContinueFinalMessage {
 		return t.renderOpen(in)
@@ -96,25 +114,25 @@ func (t *Template) Render(in Input) (string, error) {
 	return t.render(in)
 }
 
-func (t *Template) render(in Input) (string, error) {
+func (t *Template) render(in Input) (jinja.Result, error) {
 	in.BOS, in.EOS = cmp.Or(in.BOS, t.BOS), cmp.Or(in.EOS, t.EOS)
 	vars, size, err := variables(in)
 	if err != nil {
-		return "", err
+		return jinja.Result{}, err
 	}
 	limits := jinja.DefaultLimits
 	if limits.Bytes += 64 * size; in.MaxBytes > 0 {
 		limits.Bytes = in.MaxBytes
 	}
-	text, err := t.tmpl.Render(vars, limits)
+	out, err := t.tmpl.Run(vars, limits)
 	var raised *Raised
 	if errors.As(err, &raised) {
-		return "", raised
+		return jinja.Result{}, raised
 	}
 	if err != nil {
-		return "", fmt.Errorf("the chat template failed: %w", err)
+		return jinja.Result{}, fmt.Errorf("the chat template failed: %w", err)
 	}
-	return text, nil
+	return out, nil
 }
 
 // variables are the names that a template sees; size is about the bytes of their texts.
@@ -123,7 +141,7 @@ func variables(in Input) (vars map[string]jinja.Value, size int64, err error) {
 	put := func(name string, v any) {
 		if err == nil {
 			vars[name], err = toJinja(v)
-			size += sizeOf(v)
+			size += SizeOf(v)
 		}
 	}
 	if in.Kwargs != nil {
@@ -132,17 +150,19 @@ func variables(in Input) (vars map[string]jinja.Value, size int64, err error) {
 		}
 	}
 	messages := withReasoning(in.Messages)
-	list := make([]any, len(messages))
+	list := jinja.NewList(make([]jinja.Value, len(messages))...)
 	for i, m := range messages {
-		list[i] = m
+		if list.Items[i], err = messageToJinja(m); err != nil {
+			return nil, 0, err
+		}
+		size += SizeOf(m)
 	}
-	put("messages", list)
+	vars["messages"] = list
 	if in.Tools != nil {
 		put("tools", in.Tools)
 	}
 	put("add_generation_prompt", in.AddGenerationPrompt)
-	put("bos_token", in.BOS)
-	put("eos_token", in.EOS)
+	vars["bos_token"], vars["eos_token"] = in.BOS, in.EOS
 	vars["raise_exception"] = &jinja.Func{Name: "raise_exception", Call: func(args []jinja.Value, _ *jinja.Dict) (jinja.Value, error) {
 		return nil, &Raised{argument(args, "")}
 	}}
@@ -152,19 +172,19 @@ func variables(in Input) (vars map[string]jinja.Value, size int64, err error) {
 	return vars, size, err
 }
 
-// sizeOf is about the bytes of a value's texts.
-func sizeOf(v any) int64 {
+// SizeOf is about the bytes of a value's texts.
+func SizeOf(v any) int64 {
 	n := int64(16)
 	switch v := v.(type) {
 	case string:
 		n += int64(len(v))
 	case []any:
 		for _, item := range v {
-			n += sizeOf(item)
+			n += SizeOf(item)
 		}
 	case *Object:
 		for _, f := range v.Fields {
-			n += int64(len(f.Key)) + sizeOf(f.Value)
+			n += int64(len(f.Key)) + SizeOf(f.Value)
 		}
 	}
 	return n
@@ -174,10 +194,7 @@ func argument(args []jinja.Value, missing string) string {
 	if len(args) == 0 {
 		return missing
 	}
-	if s, ok := args[0].(string); ok {
-		return s
-	}
-	return fmt.Sprint(args[0])
+	return jinja.Print(args[0])
 }
 
 // withReasoning gives messages with reasoning the names that templates know it by, as transformers does:
@@ -207,25 +224,39 @@ func withReasoning(messages []*Object) []*Object {
 const openMark = "\u2060continue-here\u2060"
 
 // renderOpen renders a text that ends with the last message's content.
-func (t *Template) renderOpen(in Input) (string, error) {
+func (t *Template) renderOpen(in Input) (jinja.Result, error) {
 	if len(in.Messages) == 0 {
-		return "", errors.New("there is no message to continue")
+		return jinja.Result{}, errors.New("there is no message to continue")
 	}
 	last := in.Messages[len(in.Messages)-1]
 	marked, ok := markContent(last)
 	if !ok {
-		return "", errors.New("only a message with text can be continued")
+		return jinja.Result{}, errors.New("only a message with text can be continued")
 	}
 	in.Messages = append(slices.Clone(in.Messages[:len(in.Messages)-1]), marked)
-	text, err := t.render(in)
+	out, err := t.render(in)
 	if err != nil {
-		return "", err
+		return out, err
 	}
-	at := strings.LastIndex(text, openMark)
+	at := strings.LastIndex(out.Text, openMark)
 	if at < 0 {
-		return "", errors.New("the chat template does not show the message to be continued")
+		return jinja.Result{}, errors.New("the chat template does not show the message to be continued")
 	}
-	return text[:at], nil
+	out.Text, out.User = out.Text[:at], before(out.User, at)
+	return out, nil
+}
+
+// before are the parts of spans before a place.
+func before(spans []Span, at int) []Span {
+	for i, s := range spans {
+		if s.End >= at {
+			if s.Start < at {
+				return append(spans[:i:i], Span{Start: s.Start, End: at})
+			}
+			return spans[:i]
+		}
+	}
+	return spans
 }
 
 // markContent returns a copy of a message whose text ends with the mark.

@@ -14,15 +14,6 @@ import (
 	"github.com/spillway/spillway/internal/vfs"
 )
 
-func TestDefault(t *testing.T) {
-	tmpl := Default()
-	text, err := tmpl.Render(Input{Messages: []*Object{Text("system", "Be brief."), Text("user", "Hi")}, AddGenerationPrompt: true})
-	want := "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
-	if err != nil || text != want || tmpl.Name != DefaultName {
-		t.Errorf("%s: %q, %v; want %q", tmpl.Name, text, err, want)
-	}
-}
-
 // render renders a template with one message that has an odd order of keys.
 func render(t *testing.T, source string, change func(*Input)) (string, error) {
 	t.Helper()
@@ -130,34 +121,141 @@ func folder(files map[string]string) func(string) (vfs.File, error) {
 	}
 }
 
-func TestFromFiles(t *testing.T) {
+// source returns the text of the template that a folder gives to a request.
+func source(t *testing.T, files map[string]string, tools bool) (*Template, error) {
+	t.Helper()
+	set, err := FromFolder(folder(files))
+	if err != nil {
+		return nil, err
+	}
+	return set.For(tools)
+}
+
+func TestFromFolder(t *testing.T) {
+	plain := Builtin("plain").Source()
+	two := `{"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]}`
 	for _, c := range []struct {
 		files        map[string]string
+		tools        bool
 		source, name string
 	}{
-		{nil, chatML, DefaultName},
-		{map[string]string{"tokenizer_config.json": `{"added_tokens_decoder": {"1": {"content": "x"}}, "bos_token": null}`}, chatML, DefaultName},
-		{map[string]string{"tokenizer_config.json": `{"chat_template": "A"}`}, "A", "the model's (tokenizer_config.json)"},
-		{map[string]string{"tokenizer_config.json": `{"chat_template": [{"name": "rag", "template": "R"}, {"name": "default", "template": "D"}]}`}, "D", "the model's (tokenizer_config.json)"},
-		{map[string]string{"tokenizer_config.json": `{"chat_template": "A"}`, "chat_template.jinja": "J"}, "J", "the model's (chat_template.jinja)"},
+		{nil, false, plain, "plain"},
+		{map[string]string{"tokenizer_config.json": `{"added_tokens_decoder": {"1": {"content": "x"}}, "bos_token": null}`}, true, plain, "plain"},
+		{map[string]string{"tokenizer_config.json": `{"chat_template": "A"}`}, true, "A", "the model's (tokenizer_config.json)"},
+		{map[string]string{"tokenizer_config.json": `{"chat_template": [{"name": "only", "template": "O"}]}`}, false, "O", "the model's (only in tokenizer_config.json)"},
+		{map[string]string{"tokenizer_config.json": two}, false, "D", "the model's (tokenizer_config.json)"},
+		{map[string]string{"tokenizer_config.json": two}, true, "T", "the model's (tool_use in tokenizer_config.json)"},
+		{map[string]string{"tokenizer_config.json": `{"chat_template": {"default": "D", "tool_use": "T"}}`}, true, "T", "the model's (tool_use in tokenizer_config.json)"},
+		{map[string]string{"tokenizer_config.json": `{"chat_template": "A"}`, "chat_template.jinja": "J"}, false, "J", "the model's (chat_template.jinja)"},
+		{map[string]string{"chat_template.json": `{"chat_template": "P"}`}, false, "P", "the model's (chat_template.json)"},
+		{map[string]string{"chat_template.json": `{"chat_template": "P"}`, "tokenizer_config.json": `{"chat_template": "A"}`}, false, "A", "the model's (tokenizer_config.json)"},
+		{map[string]string{"chat_template.jinja": "J", "additional_chat_templates/tool_use.jinja": "T"}, true, "T", "the model's (additional_chat_templates/tool_use.jinja)"},
+		{map[string]string{"chat_template.jinja": "J", "additional_chat_templates/tool_use.jinja": "T"}, false, "J", "the model's (chat_template.jinja)"},
 	} {
-		tmpl, err := fromFiles(folder(c.files))
+		tmpl, err := source(t, c.files, c.tools)
 		if err != nil || tmpl.Source() != c.source || tmpl.Name != c.name {
 			t.Errorf("%v: %+v, %v", c.files, tmpl, err)
 		}
 	}
-	tmpl, err := fromFiles(folder(map[string]string{"tokenizer_config.json": `{"bos_token": {"content": "<s>"}, "eos_token": "</s>", "chat_template": "{{ bos_token }}{{ eos_token }}"}`}))
+	tmpl, err := source(t, map[string]string{"tokenizer_config.json": `{"bos_token": {"content": "<s>"}, "eos_token": "</s>", "chat_template": "{{ bos_token }}{{ eos_token }}"}`}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if text, err := tmpl.Render(Input{}); err != nil || text != "<s></s>" {
 		t.Errorf("%q, %v", text, err)
 	}
-	for _, bad := range []string{`{"chat_template": 5}`, `{"chat_template": [{"name": "a"}, {"name": "b"}]}`, `[]`, `{"a": `, ``, `{"bos_token": 4}`,
+	for _, bad := range []string{`{"chat_template": 5}`, `{"chat_template": {"a": 1}}`, `[]`, `{"a": `, ``, `{"bos_token": 4}`,
 		`{"x": "` + strings.Repeat("x", maxSource+1) + `"}`} {
 		var format *checkpoint.FormatError
-		if _, err := fromFiles(folder(map[string]string{"tokenizer_config.json": bad})); !errors.As(err, &format) {
+		if _, err := FromFolder(folder(map[string]string{"tokenizer_config.json": bad})); !errors.As(err, &format) {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestUse(t *testing.T) {
+	set, err := FromFolder(folder(map[string]string{"tokenizer_config.json": `{"bos_token": "<s>", "chat_template": [{"name": "a", "template": "A"}, {"name": "b", "template": "B"}]}`,
+		"additional_chat_templates/rag.jinja": "R", "additional_chat_templates/bad.jinja": "{{"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tmpl, err := set.For(false); err == nil || !strings.Contains(err.Error(), "a, b") {
+		t.Errorf("%v, %v: none of the names is default", tmpl, err)
+	}
+	for _, c := range []struct{ name, source string }{{"b", "B"}, {"rag", "R"}, {"ChatML", Builtin("chatml").Source()}} {
+		if err := set.Use(c.name); err != nil {
+			t.Error(err)
+		}
+		if tmpl, err := set.For(true); err != nil || tmpl.Source() != c.source || tmpl.BOS != "<s>" {
+			t.Errorf("%s: %+v, %v", c.name, tmpl, err)
+		}
+	}
+	for name, want := range map[string]string{"nothing": "the names are a, b, rag, ", "../rag": "there is no chat template", "bad": "cannot be read"} {
+		if err := set.Use(name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := set.UseSource("given", "{% if %}"); err == nil {
+		t.Error("a broken template is taken")
+	}
+	if err := set.UseSource("given", "G{{ bos_token }}"); err != nil {
+		t.Error(err)
+	}
+	if tmpl, err := set.For(false); err != nil || tmpl.Name != "given" || tmpl.BOS != "<s>" {
+		t.Errorf("%+v, %v", tmpl, err)
+	}
+}
+
+func TestBuiltins(t *testing.T) {
+	var talk Object
+	if err := talk.UnmarshalJSON([]byte(`{"m": [{"role": "system", "content": "S"}, {"role": "user", "content": [{"type": "text", "text": "U"}]},
+		{"role": "assistant", "content": "A"}, {"role": "user", "content": "V"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	in := Input{AddGenerationPrompt: true, BOS: "<s>", EOS: "</s>"}
+	for _, m := range talk.Get("m").([]any) {
+		in.Messages = append(in.Messages, m.(*Object))
+	}
+	for name, want := range map[string]string{
+		"chatml":   "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nU<|im_end|>\n<|im_start|>assistant\nA<|im_end|>\n<|im_start|>user\nV<|im_end|>\n<|im_start|>assistant\n",
+		"llama3":   "<s><|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nU<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nA<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nV<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+		"gemma":    "<s><start_of_turn>user\nS\n\nU<end_of_turn>\n<start_of_turn>model\nA<end_of_turn>\n<start_of_turn>user\nV<end_of_turn>\n<start_of_turn>model\n",
+		"phi3":     "<|system|>\nS<|end|>\n<|user|>\nU<|end|>\n<|assistant|>\nA<|end|>\n<|user|>\nV<|end|>\n<|assistant|>\n",
+		"zephyr":   "<|system|>\nS</s>\n<|user|>\nU</s>\n<|assistant|>\nA</s>\n<|user|>\nV</s>\n<|assistant|>\n",
+		"deepseek": "<s>S<｜User｜>U<｜Assistant｜>A</s><｜User｜>V<｜Assistant｜>",
+		"mistral":  "<s>[INST] S\n\nU [/INST] A</s>[INST] V [/INST]",
+		"llama2":   "<s>[INST] <<SYS>>\nS\n<</SYS>>\n\nU [/INST] A </s><s>[INST] V [/INST]",
+		"vicuna":   "S\n\nUSER: U\nASSISTANT: A</s>\nUSER: V\nASSISTANT:",
+		"alpaca":   "S\n\n### Instruction:\nU\n\n### Response:\nA</s>\n\n### Instruction:\nV\n\n### Response:\n",
+		"plain":    "S\n\nUser: U\n\nAssistant: A\n\nUser: V\n\nAssistant:",
+	} {
+		text, user, err := Builtin(name).RenderSpans(in)
+		if err != nil || text != want {
+			t.Errorf("%s: %q, %v, want %q", name, text, err, want)
+		}
+		all := ""
+		for _, s := range user {
+			all += text[s.Start:s.End]
+		}
+		if all != "SUAV" {
+			t.Errorf("%s: %q is from the request", name, all)
+		}
+	}
+	for _, name := range BuiltinNames() {
+		if Builtin(name) == nil {
+			t.Errorf("%s is missing", name)
+		}
+	}
+	in.Messages = in.Messages[1:2]
+	if text, err := Builtin("plain").Render(in); err != nil || text != "U" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+func TestGuess(t *testing.T) {
+	for token, want := range map[string]string{"<|im_start|>": "chatml", "<|start_header_id|>": "llama3", "<start_of_turn>": "gemma", "[INST]": "mistral", "x": "plain"} {
+		if got := Guess(func(s string) bool { return s == token }); got.Name != want {
+			t.Errorf("%s: %s, want %s", token, got.Name, want)
 		}
 	}
 }
@@ -187,8 +285,12 @@ func TestFromCatalog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tmpl, err := FromCatalog(c)
+		set, err := FromCatalog(c)
 		c.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		tmpl, err := set.For(false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,5 +314,31 @@ func TestParseJSON(t *testing.T) {
 	o := v.(*Object)
 	if len(o.Fields) != 2 || o.Fields[0].Key != "b" || o.Fields[0].Value != int64(2) || o.Get("a").(*Object).Fields[1].Key != "y" {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestNamedInGGUF: tokenizer.chat_template.NAME stands beside the default one.
+func TestNamedInGGUF(t *testing.T) {
+	var b bytes.Buffer
+	w := gguf.NewWriter(&b)
+	if err := errors.Join(w.Set("tokenizer.chat_templates", []string{"tool_use"}), w.Set("tokenizer.chat_template.tool_use", "T"),
+		w.Set("tokenizer.chat_template", "D"), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := checkpoint.OpenFile(vfs.Bytes("test.gguf", b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := FromCatalog(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for tools, want := range map[bool]string{true: "T", false: "D"} {
+		if tmpl, err := set.For(tools); err != nil || tmpl.Source() != want {
+			t.Errorf("%v: %+v, %v", tools, tmpl, err)
+		}
+	}
+	if set.Guessed() || len(set.Names()) != 2 {
+		t.Errorf("names %v", set.Names())
 	}
 }

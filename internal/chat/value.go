@@ -144,11 +144,14 @@ func parseObject(d *json.Decoder, depth int) (any, error) {
 	return o, err
 }
 
-// toJinja makes the engine's values of JSON values. They are copies: a template may change them.
+// toJinja makes the engine's values of JSON values from a request. They are copies: a template may change
+// them.
 func toJinja(v any) (jinja.Value, error) {
 	switch v := v.(type) {
-	case nil, bool, int64, float64, string:
+	case nil, bool, int64, float64:
 		return v, nil
+	case string:
+		return jinja.User(v), nil
 	case int:
 		return int64(v), nil
 	case []any:
@@ -180,7 +183,7 @@ func objectToJinja(o *Object) (jinja.Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := out.Set(f.Key, v); err != nil {
+		if err := out.Set(jinja.User(f.Key), v); err != nil {
 			return nil, err
 		}
 	}

@@ -83,6 +83,10 @@ type Catalog struct {
 	Tensors   []Tensor // in the order of the files
 	Meta      Meta     // of the first file
 
+	// Views are files that put their content together from Files, whose indices they continue (see
+	// package repack). Who describes the model adds them.
+	Views []vfs.File
+
 	fsys  vfs.FS
 	order []int32 // of tensors, by name
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/spillway/spillway/internal/engine"
+	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/kv"
 	"github.com/spillway/spillway/internal/layout"
 	"github.com/spillway/spillway/internal/nn"
@@ -36,7 +37,7 @@ func start(t *testing.T) *bench {
 	t.Helper()
 	w := nntest.NewWeights(quant.Q8_0, 1)
 	m := nntest.Start(t, nntest.Tiny(&nn.Rope{Dim: 16, Base: 100}), w, nntest.Options{Rows: 16, HeadRows: 4, Context: 128})
-	cache, err := kv.New(m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: quant.F16}, 0)
+	cache, err := kv.New(m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: kernel.CacheF16}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +339,7 @@ func TestShape(t *testing.T) {
 // is lost and nobody waits for ever.
 func TestNoRoom(t *testing.T) {
 	b := start(t)
-	need := kv.Shape{Layers: b.Model.Cache, Type: quant.F16}.Bytes(100)
+	need := kv.Shape{Layers: b.Model.Cache, Type: kernel.CacheF16}.Bytes(100)
 	if err := b.Ledger.SetLimit(b.idle + need + need/2); err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/kv"
 	"github.com/spillway/spillway/internal/nn"
-	"github.com/spillway/spillway/internal/quant"
 )
 
 // board is the state of one text file under testdata/scheduler. Sequences are names; every step takes
@@ -60,7 +60,7 @@ func (b *board) new(t *testing.T, d *datadriven.TestData) {
 	d.ScanArgs(t, "rows", &b.sched.rows)
 	d.ScanArgs(t, "heads", &b.sched.headRows)
 	d.ScanArgs(t, "blocks", &blocks)
-	shape := kv.Shape{Type: quant.F16, Layers: []nn.CacheLayer{{KVHeads: 1, KDim: 8, VDim: 8}}}
+	shape := kv.Shape{Type: kernel.CacheF16, Layers: []nn.CacheLayer{{KVHeads: 1, KDim: 8, VDim: 8}}}
 	b.ledger = budget.New(int64(blocks * shape.BlockBytes()))
 	var err error
 	if b.cache, err = kv.New(b.ledger, shape, 0); err != nil {

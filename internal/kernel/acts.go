@@ -48,14 +48,25 @@ func places(at func(block, unit, odd, i int) int) (t [groupValues]uint8) {
 // exact products, and, if made so, rounded to 16 bits per block of 32, for quantized weights.
 type Acts struct {
 	Rows, Cols int
-	Stride     int       // values from row to row: PaddedCols(Cols)
+	Stride     int       // values from row to row: at least PaddedCols(Cols), see rowStride
 	F32        []float32 // Rows × Stride, zero from Cols on
 	groups     []actGroup
 	words      []int16 // of up to wordRows rows: the 16-bit form again, in the order of wordPlaces
 }
 
-// PaddedCols returns the row stride of activations: cols rounded up to a multiple of 256.
+// PaddedCols returns the values that a row of activations has with its padding: cols rounded up to a
+// multiple of 256.
 func PaddedCols(cols int) int { return (cols + groupValues - 1) / groupValues * groupValues }
+
+// rowStride returns the values from row to row. Rows of whole pages would share a few sets of the cache, so
+// those of more than a few rows are a cache line longer.
+func rowStride(rows, cols int) int {
+	n := PaddedCols(cols)
+	if rows > wordRows && n*4%4096 == 0 {
+		n += 64 / 4
+	}
+	return n
+}
 
 const (
 	actAlign = 64
@@ -65,7 +76,7 @@ const (
 // ActsBytes returns the bytes that MakeActs needs.
 func ActsBytes(rows, cols int, integer bool) int {
 	groups := rows * PaddedCols(cols) / groupValues
-	n := groups * groupValues * 4
+	n := rows * rowStride(rows, cols) * 4
 	if integer {
 		n += groups * int(unsafe.Sizeof(actGroup{}))
 	}
@@ -81,14 +92,14 @@ func MakeActs(buf []byte, rows, cols int, integer bool) Acts {
 	if rows < 1 || cols < 1 || len(buf) < ActsBytes(rows, cols, integer) {
 		panic(fmt.Sprintf("kernel: %d bytes for %d × %d activations", len(buf), rows, cols))
 	}
-	a := Acts{Rows: rows, Cols: cols, Stride: PaddedCols(cols)}
+	a := Acts{Rows: rows, Cols: cols, Stride: rowStride(rows, cols)}
 	next := alignUp(unsafe.Pointer(unsafe.SliceData(buf)), actAlign)
 	a.F32 = unsafe.Slice((*float32)(next), rows*a.Stride)
 	if !integer {
 		return a
 	}
 	next = unsafe.Add(next, rows*a.Stride*4)
-	a.groups = unsafe.Slice((*actGroup)(next), rows*a.Stride/groupValues)
+	a.groups = unsafe.Slice((*actGroup)(next), rows*PaddedCols(cols)/groupValues)
 	if rows <= wordRows {
 		next = unsafe.Add(next, len(a.groups)*int(unsafe.Sizeof(actGroup{})))
 		a.words = unsafe.Slice((*int16)(next), rows*a.Stride)
@@ -109,7 +120,7 @@ func (a *Acts) Limit(rows int) Acts {
 	b.Rows = rows
 	b.F32 = a.F32[:rows*a.Stride]
 	if a.groups != nil {
-		b.groups = a.groups[:rows*a.Stride/groupValues]
+		b.groups = a.groups[:rows*(a.Stride/groupValues)]
 	}
 	return b
 }

@@ -1,9 +1,8 @@
 package kernel
 
-import "github.com/spillway/spillway/internal/quant"
-
 const (
 	attnTile  = 64            // key positions of a tile
+	attnGroup = 16            // of them that lie in one piece of the cache
 	attnSpan  = 16 * attnTile // key positions of a span
 	attnLines = 64            // query vectors that share a widened key tile, unless one row has more
 	splitRows = 8             // segments of at most so many rows are split into spans
@@ -11,10 +10,10 @@ const (
 
 // KVBlocks is one layer of one sequence's cache. Block b holds the positions from b·Tokens on; K[b]
 // is [KVHeads][Tokens][KDim] and V[b] [KVHeads][Tokens][VDim] values of Type, little-endian, without
-// gaps. Blocks that no row of a segment sees may be nil.
+// gaps; a head has a multiple of Type.BlockValues values. Blocks that no row of a segment sees may be nil.
 type KVBlocks struct {
-	Type    quant.Type // F16, BF16 or F32
-	Tokens  int        // positions in a block; divides 64
+	Type    CacheType
+	Tokens  int // positions in a block: 16, 32 or 64
 	KVHeads int
 	KDim    int
 	VDim    int
@@ -58,6 +57,7 @@ type Attention struct {
 	Heads  int
 	Scale  float32
 	Window int
+	Sinks  []float32 // a score for each head that joins every row as a key without a value; nil for none
 }
 
 // visible returns the range of positions that the row at position p sees.
@@ -90,11 +90,14 @@ func (a Attention) Run(p *Pool, scratch []byte, segs []Segment) {
 	}
 	kv := &segs[0].KV
 	shape := AttentionShape{Heads: a.Heads, KVHeads: kv.KVHeads, KDim: kv.KDim, VDim: kv.VDim}
-	plan := newAttnPlan(a, shape, p.Threads(), scratch)
+	plan := attnPlans.Get().(*attnPlan)
+	plan.start(a, shape, p, scratch)
 	for i := range segs {
 		plan.add(&segs[i])
 	}
-	plan.run(p)
+	plan.flush()
+	plan.end()
+	attnPlans.Put(plan)
 }
 
 // AttentionShape is what the scratch space of attention depends on.
@@ -110,10 +113,12 @@ func AttentionScratch(s AttentionShape, threads, context int) int {
 
 func roundUp8(n int) int { return (n + 7) &^ 7 }
 
+func roundUp16(n int) int { return (n + 15) &^ 15 }
+
 // groupRows is the rows whose query vectors share a widened key tile.
 func (s AttentionShape) groupRows() int { return max(1, attnLines*s.KVHeads/s.Heads) }
 
 func (s AttentionShape) lines() int { return s.groupRows() * (s.Heads / s.KVHeads) }
 
 // partialFloats is the size of one stored partial: maximum, sum, and the value vector.
-func (s AttentionShape) partialFloats() int { return 8 + roundUp8(s.VDim) }
+func (s AttentionShape) partialFloats() int { return 8 + roundUp16(s.VDim) }

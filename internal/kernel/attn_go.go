@@ -3,22 +3,36 @@ package kernel
 import (
 	"encoding/binary"
 	"math"
-
-	"github.com/spillway/spillway/internal/quant"
 )
 
 // The pure Go steps of attention: the definition that assembly equals bit for bit.
 
-// attnScoresGo writes the dot products of n query vectors with 8 keys to dst[line·64 …]. Vectors have
-// dim values, a multiple of 8.
-func attnScoresGo(dst, q, k []float32, n, dim int) {
+// attnRows are the keys or values of a tile: four groups of 16 rows that lie stride bytes apart. next is
+// what will be read after each group; loops may ask for it. Assembly knows that it lies behind group.
+type attnRows struct {
+	typ    CacheType
+	stride int
+	group  [attnTile / attnGroup][]byte
+	next   [attnTile / attnGroup][]byte
+}
+
+// float returns value i of row r, for rows of f32.
+func (a *attnRows) float(r, i int) float32 {
+	b := a.group[r/attnGroup][r%attnGroup*a.stride+4*i:]
+	return math.Float32frombits(binary.LittleEndian.Uint32(b))
+}
+
+// queryAt is where value i of a line lies: lines come in blocks of four, eight values of each in turn.
+func queryAt(line, i, dim int) int { return line/4*4*dim + i/8*32 + line%4*8 + i%8 }
+
+// attnScoresGo writes the dot products of n query vectors with the keys of the groups [lo, hi) to
+// dst[line·64 + key]. Vectors have dim values, a multiple of 8, and keys are f32.
+func attnScoresGo(dst, q []float32, k *attnRows, lo, hi, n, dim int) {
 	for line := range n {
-		x := q[line*dim:][:dim]
-		for key := range 8 {
-			y := k[key*dim:][:dim]
+		for key := lo * attnGroup; key < hi*attnGroup; key++ {
 			var s [8]float32
-			for i, v := range x {
-				s[i&7] = fma32(v, y[i], s[i&7])
+			for i := range dim {
+				s[i&7] = fma32(q[queryAt(line, i, dim)], k.float(key, i), s[i&7])
 			}
 			dst[line*attnTile+key] = total(&s)
 		}
@@ -76,23 +90,25 @@ func attnFactorsGo(m, l, mt, lt, alpha, beta []float32, n int) {
 }
 
 // attnValuesGo sums probabilities times values over each line's range in rising position, and joins
-// the result to o: width columns, lines stride apart.
-func attnValuesGo(o, p, v []float32, lo, hi []int32, alpha, beta []float32, n, stride, width int) {
-	var buf [64]float32
+// the result to o: width columns, lines stride apart. Values are f32.
+func attnValuesGo(o, p []float32, v *attnRows, lo, hi []int32, alpha, beta []float32, n, stride, width int) {
+	var buf [attnGroup]float32
 	for line := range n {
 		from, to := int(lo[line]), int(hi[line])
 		if from >= to {
 			continue
 		}
-		t := buf[:width]
-		clear(t)
-		for i := from; i < to; i++ {
-			x := p[line*attnTile+i]
-			for c, y := range v[i*width:][:width] {
-				t[c] = fma32(x, y, t[c])
+		for col := 0; col < width; col += len(buf) {
+			t := buf[:min(len(buf), width-col)]
+			clear(t)
+			for i := from; i < to; i++ {
+				x := p[line*attnTile+i]
+				for c := range t {
+					t[c] = fma32(x, v.float(i, col+c), t[c])
+				}
 			}
+			attnFoldGo(o[line*stride+col:][:len(t)], t, alpha[line], beta[line])
 		}
-		attnFoldGo(o[line*stride:][:width], t, alpha[line], beta[line])
 	}
 }
 
@@ -113,18 +129,9 @@ func divideGo(dst, x []float32, d float32) {
 	}
 }
 
-// widenF16Go widens rows of n binary16 values that lie srcStride apart; dst has no gaps.
-func widenF16Go(dst []float32, src []byte, rows, n, srcStride int) {
+// widenGo widens rows of n values that lie stride bytes apart; dst has no gaps.
+func widenGo(t CacheType, dst []float32, src []byte, rows, n, stride int) {
 	for r := range rows {
-		d, s := dst[r*n:][:n], src[2*r*srcStride:]
-		for i := range d {
-			d[i] = quant.F16ToF32(binary.LittleEndian.Uint16(s[2*i:]))
-		}
-	}
-}
-
-func widenF32Go(dst []float32, src []byte) {
-	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+		widenRowGo(t, dst[r*n:][:n], src[r*stride:])
 	}
 }

@@ -1,7 +1,10 @@
 package kernel
 
 import (
+	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -14,6 +17,7 @@ type attnUnit struct {
 	spans     int
 	split     bool
 	partial   []float32 // of a split unit: [KVHeads][spans][rows × group] partials
+	left      int       // of a split unit: number of its first counter of spans to come, one for each head
 	task      int       // number of its first task
 }
 
@@ -24,33 +28,43 @@ func (u *attnUnit) tasks() int {
 	return u.seg.KV.KVHeads
 }
 
-// attnPlan collects units whose partials fit the scratch space together.
+// attnPlan collects units and runs them when their partials fill the scratch space, or all are there.
 type attnPlan struct {
 	attn    Attention
 	shape   AttentionShape
-	waves   [][]attnUnit
-	workers []*attnWorker
-	space   []float32 // for partials, of each wave anew
+	pool    *Pool
+	units   []attnUnit
+	tasks   int
+	work    int // products of the units
+	left    []atomic.Int32
+	workers []attnWorker
+	space   []float32 // for partials, of each run anew
 	free    []float32
+	run     func(worker, task int)
 }
 
-func newAttnPlan(a Attention, s AttentionShape, threads int, scratch []byte) *attnPlan {
+var attnPlans = sync.Pool{New: func() any {
+	p := new(attnPlan)
+	p.run = p.do // once, so that attention allocates nothing
+	return p
+}}
+
+func (p *attnPlan) start(a Attention, s AttentionShape, pool *Pool, scratch []byte) {
 	f := floatsOf(scratch)
-	p := &attnPlan{attn: a, shape: s, waves: make([][]attnUnit, 1)}
-	for range threads {
+	p.attn, p.shape, p.pool = a, s, pool
+	p.workers = slices.Grow(p.workers[:0], pool.Threads())[:pool.Threads()]
+	for i := range p.workers {
 		n := s.workerFloats()
-		p.workers = append(p.workers, newAttnWorker(a, s, f[:n:n]))
+		p.workers[i].start(a, s, f[:n:n])
 		f = f[n:]
 	}
 	p.space, p.free = f, f
-	return p
 }
 
 // floatsOf views b as float32 values, from the first address that is a multiple of 64.
 func floatsOf(b []byte) []float32 {
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63
-	b = b[skip:]
-	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+	return floatsAt(b[skip:])
 }
 
 // add cuts a segment into units.
@@ -61,8 +75,10 @@ func (p *attnPlan) add(seg *Segment) {
 		if seg.Rows <= splitRows && u.spans > 1 {
 			p.split(&u)
 		}
-		last := len(p.waves) - 1
-		p.waves[last] = append(p.waves[last], u)
+		u.task = p.tasks
+		p.tasks += u.tasks()
+		p.work += u.rows * u.spans * min(attnSpan, seg.First+seg.Rows) * p.shape.Heads * (p.shape.KDim + p.shape.VDim)
+		p.units = append(p.units, u)
 		row += u.rows
 	}
 }
@@ -77,13 +93,12 @@ func (p *attnPlan) unit(seg *Segment, row, rows int) attnUnit {
 	return attnUnit{seg: seg, row: row, rows: rows, firstSpan: first, spans: (hi+attnSpan-1)/attnSpan - first}
 }
 
-// split gives u its partials: in a new wave if this one's space is used up, and with fewer rows if
-// even the whole space is too small for all of them.
+// split gives u its partials: after a run if the space is used up, and with fewer rows if even the whole
+// space is too small for all of them.
 func (p *attnPlan) split(u *attnUnit) {
 	perRow := u.spans * p.shape.Heads * p.shape.partialFloats()
 	if len(p.free) < perRow*u.rows && len(p.free) < len(p.space) {
-		p.waves = append(p.waves, nil)
-		p.free = p.space
+		p.flush()
 	}
 	if rows := min(u.rows, len(p.free)/perRow); rows < u.rows {
 		*u = p.unit(u.seg, u.row, max(1, rows))
@@ -91,35 +106,52 @@ func (p *attnPlan) split(u *attnUnit) {
 	}
 	n := perRow * u.rows
 	u.split, u.partial, p.free = true, p.free[:n:n], p.free[n:]
-}
-
-func (p *attnPlan) run(pool *Pool) {
-	for _, units := range p.waves {
-		tasks := 0
-		for i := range units {
-			units[i].task = tasks
-			tasks += units[i].tasks()
-		}
-		pool.Run(tasks, func(worker, task int) {
-			// The last units see the most keys: they come first, so that no thread ends up waiting.
-			task = tasks - 1 - task
-			i := sort.Search(len(units), func(i int) bool { return units[i].task > task }) - 1
-			p.workers[worker].do(&units[i], task-units[i].task)
-		})
-		p.foldPartials(pool, units)
+	u.left = len(p.left)
+	for range p.shape.KVHeads {
+		p.left = append(p.left, atomic.Int32{})
+		p.left[len(p.left)-1].Store(int32(u.spans))
 	}
 }
 
-// foldPartials joins the spans of every split unit, one task for a key-value head.
-func (p *attnPlan) foldPartials(pool *Pool, units []attnUnit) {
-	var split []*attnUnit
-	for i := range units {
-		if units[i].split {
-			split = append(split, &units[i])
+// fanOut is the least work, in products, that is worth waking other threads for.
+const fanOut = 500_000
+
+// flush runs what was added.
+func (p *attnPlan) flush() {
+	if p.work < fanOut {
+		for task := range p.tasks {
+			p.do(0, task)
 		}
+	} else {
+		p.pool.Run(p.tasks, p.run)
 	}
-	heads := p.shape.KVHeads
-	pool.Run(len(split)*heads, func(worker, task int) {
-		p.workers[worker].fold(split[task/heads], task%heads)
-	})
+	clear(p.units)
+	p.units, p.left, p.free = p.units[:0], p.left[:0], p.space
+	p.tasks, p.work = 0, 0
+}
+
+// end forgets what belongs to the caller.
+func (p *attnPlan) end() {
+	for i := range p.workers {
+		p.workers[i].end()
+	}
+	p.attn, p.pool, p.space, p.free = Attention{}, nil, nil, nil
+}
+
+func (p *attnPlan) do(worker, task int) {
+	// The last units see the most keys: they come first, so that no thread ends up waiting.
+	task = p.tasks - 1 - task
+	i := sort.Search(len(p.units), func(i int) bool { return p.units[i].task > task }) - 1
+	u, w := &p.units[i], &p.workers[worker]
+	task -= u.task
+	if !u.split {
+		w.whole(u, task)
+		return
+	}
+	head, span := task/u.spans, task%u.spans
+	w.part(u, head, span)
+	// Whoever computes the last span of a head joins them all, in rising order.
+	if p.left[u.left+head].Add(-1) == 0 {
+		w.fold(u, head)
+	}
 }

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -74,7 +75,7 @@ func defineTile(q []float32, keys, values [][]float32, base int, sees func(int) 
 	return t
 }
 
-func defineAttention(q []float32, keys, values [][]float32, sees func(int) bool, scale float32) []float32 {
+func defineAttention(q []float32, keys, values [][]float32, sees func(int) bool, scale float32, sink *float32) []float32 {
 	var row attnItem
 	for span := 0; span < len(keys); span += 1024 {
 		var s attnItem
@@ -82,6 +83,9 @@ func defineAttention(q []float32, keys, values [][]float32, sees func(int) bool,
 			s = s.joined(defineTile(q, keys, values, base, sees, scale))
 		}
 		row = row.joined(s)
+	}
+	if sink != nil {
+		row = row.joined(attnItem{m: *sink, l: 1, o: make([]float32, len(values[0]))})
 	}
 	out := make([]float32, len(values[0]))
 	for d := range row.o {
@@ -91,8 +95,11 @@ func defineAttention(q []float32, keys, values [][]float32, sees func(int) bool,
 }
 
 // plainAttention is softmax attention in float64, to show that the definition computes attention.
-func plainAttention(q []float32, keys, values [][]float32, sees func(int) bool, scale float32) []float64 {
+func plainAttention(q []float32, keys, values [][]float32, sees func(int) bool, scale float32, sink *float32) []float64 {
 	var l float64
+	if sink != nil {
+		l = math.Exp(float64(*sink))
+	}
 	out := make([]float64, len(values[0]))
 	for p := range keys {
 		if !sees(p) {
@@ -118,7 +125,7 @@ func plainAttention(q []float32, keys, values [][]float32, sees func(int) bool, 
 type attnCase struct {
 	attn   Attention
 	shape  AttentionShape
-	typ    quant.Type
+	typ    CacheType
 	length int
 	mask   MaskKind
 	spans  []Span
@@ -126,7 +133,7 @@ type attnCase struct {
 	k, v   [][][]float32 // [KVHeads][length][dim]
 }
 
-func newAttnCase(r *rand.Rand, typ quant.Type, shape AttentionShape, length, window int) *attnCase {
+func newAttnCase(r *rand.Rand, typ CacheType, shape AttentionShape, length, window int) *attnCase {
 	c := &attnCase{shape: shape, typ: typ, length: length}
 	c.attn = Attention{Heads: shape.Heads, Scale: float32(1 / math.Sqrt(float64(shape.KDim))), Window: window}
 	c.q = randomFloats(r, length*shape.Heads*shape.KDim, typ)
@@ -142,15 +149,25 @@ func newAttnCase(r *rand.Rand, typ quant.Type, shape AttentionShape, length, win
 }
 
 // randomFloats are normal values that typ can hold.
-func randomFloats(r *rand.Rand, n int, typ quant.Type) []float32 {
+func randomFloats(r *rand.Rand, n int, typ CacheType) []float32 {
 	x := make([]float32, n)
 	for i := range x {
 		x[i] = float32(r.NormFloat64())
 	}
-	var buf []byte
-	buf = appendValues(buf, typ, x)
-	widen(typ, x, buf)
-	return x
+	return held(typ, x)
+}
+
+// held is what the cache makes of x, whose length need not be a multiple of 32.
+func held(typ CacheType, x []float32) []float32 {
+	padded := append(clone(x), make([]float32, -len(x)&31)...)
+	widenRowGo(typ, padded, appendCache(nil, typ, padded))
+	return padded[:len(x)]
+}
+
+func appendCache(b []byte, typ CacheType, x []float32) []byte {
+	row := make([]byte, typ.RowBytes(len(x)))
+	typ.Store(row, x)
+	return append(b, row...)
 }
 
 func appendValues(b []byte, typ quant.Type, x []float32) []byte {
@@ -176,12 +193,10 @@ func (c *attnCase) blocks(tokens int) KVBlocks {
 		for h := range rows {
 			for p := first; p < first+tokens; p++ {
 				if p < c.length {
-					b = appendValues(b, c.typ, rows[h][p])
+					b = appendCache(b, c.typ, rows[h][p])
 					continue
 				}
-				for range dim {
-					b = appendValues(b, c.typ, []float32{float32(math.NaN())})
-				}
+				b = append(b, bytes.Repeat([]byte{0xff}, c.typ.RowBytes(dim))...)
 			}
 		}
 		return b
@@ -242,9 +257,13 @@ func (c *attnCase) define(first int, plain bool) (bitsWanted []float32, float64W
 			q := c.q[(row*s.Heads+h)*s.KDim:][:s.KDim]
 			kvh := h / (s.Heads / s.KVHeads)
 			sees := func(key int) bool { return c.sees(row, key) }
-			bitsWanted = append(bitsWanted, defineAttention(q, c.k[kvh], c.v[kvh], sees, c.attn.Scale)...)
+			var sink *float32
+			if c.attn.Sinks != nil {
+				sink = &c.attn.Sinks[h]
+			}
+			bitsWanted = append(bitsWanted, defineAttention(q, c.k[kvh], c.v[kvh], sees, c.attn.Scale, sink)...)
 			if plain {
-				float64Wanted = append(float64Wanted, plainAttention(q, c.k[kvh], c.v[kvh], sees, c.attn.Scale)...)
+				float64Wanted = append(float64Wanted, plainAttention(q, c.k[kvh], c.v[kvh], sees, c.attn.Scale, sink)...)
 			}
 		}
 	}
@@ -273,30 +292,47 @@ func eachISA(t *testing.T, f func(t *testing.T)) {
 func attnShapes() map[string]func(r *rand.Rand) *attnCase {
 	return map[string]func(r *rand.Rand) *attnCase{
 		"f16": func(r *rand.Rand) *attnCase {
-			return newAttnCase(r, quant.F16, AttentionShape{6, 2, 64, 64}, 150, 0)
+			return newAttnCase(r, CacheF16, AttentionShape{6, 2, 64, 64}, 150, 0)
 		},
 		"f32 window": func(r *rand.Rand) *attnCase {
-			return newAttnCase(r, quant.F32, AttentionShape{2, 2, 16, 40}, 200, 16)
+			return newAttnCase(r, CacheF32, AttentionShape{2, 2, 16, 40}, 200, 16)
 		},
 		"odd dims": func(r *rand.Rand) *attnCase {
-			return newAttnCase(r, quant.F16, AttentionShape{3, 1, 20, 12}, 130, 0)
+			return newAttnCase(r, CacheF16, AttentionShape{3, 1, 20, 12}, 130, 0)
 		},
 		"bf16": func(r *rand.Rand) *attnCase {
-			return newAttnCase(r, quant.BF16, AttentionShape{2, 1, 24, 72}, 90, 70)
+			return newAttnCase(r, CacheBF16, AttentionShape{2, 1, 24, 72}, 90, 70)
+		},
+		"f32": func(r *rand.Rand) *attnCase {
+			return newAttnCase(r, CacheF32, AttentionShape{5, 1, 32, 80}, 130, 0)
+		},
+		"fp8": func(r *rand.Rand) *attnCase {
+			return newAttnCase(r, CacheFP8, AttentionShape{8, 2, 64, 80}, 140, 0)
+		},
+		"q8_0": func(r *rand.Rand) *attnCase {
+			return newAttnCase(r, CacheQ8, AttentionShape{4, 2, 64, 96}, 140, 0)
+		},
+		"q8_0 alone": func(r *rand.Rand) *attnCase {
+			return newAttnCase(r, CacheQ8, AttentionShape{2, 2, 96, 128}, 100, 37)
+		},
+		"sinks": func(r *rand.Rand) *attnCase {
+			c := newAttnCase(r, CacheF16, AttentionShape{4, 2, 32, 32}, 150, 40)
+			c.attn.Sinks = []float32{0.5, -3, 4, 90}
+			return c
 		},
 		"wide": func(r *rand.Rand) *attnCase {
-			return newAttnCase(r, quant.F16, AttentionShape{1, 1, 128, 128}, 130, 0)
+			return newAttnCase(r, CacheF16, AttentionShape{1, 1, 128, 128}, 130, 0)
 		},
 		"two spans": func(r *rand.Rand) *attnCase {
-			return newAttnCase(r, quant.F16, AttentionShape{1, 1, 8, 8}, 1060, 0)
+			return newAttnCase(r, CacheF16, AttentionShape{1, 1, 8, 8}, 1060, 0)
 		},
 		"bidirectional": func(r *rand.Rand) *attnCase {
-			c := newAttnCase(r, quant.F32, AttentionShape{2, 2, 16, 16}, 140, 30)
+			c := newAttnCase(r, CacheF32, AttentionShape{2, 2, 16, 16}, 140, 30)
 			c.mask = Bidirectional
 			return c
 		},
 		"image spans": func(r *rand.Rand) *attnCase {
-			c := newAttnCase(r, quant.F16, AttentionShape{2, 1, 16, 16}, 200, 20)
+			c := newAttnCase(r, CacheF16, AttentionShape{2, 1, 16, 16}, 200, 20)
 			c.mask, c.spans = Spans, []Span{{3, 70}, {100, 104}}
 			return c
 		},
@@ -365,7 +401,7 @@ func TestAttentionSplits(t *testing.T) {
 // Decode rows at the end of a long context take the path with stored partials.
 func TestAttentionLongDecode(t *testing.T) {
 	for _, window := range []int{0, 1300} {
-		c := newAttnCase(rand.New(rand.NewPCG(15, 16)), quant.F16, AttentionShape{4, 2, 8, 8}, 2100, window)
+		c := newAttnCase(rand.New(rand.NewPCG(15, 16)), CacheF16, AttentionShape{4, 2, 8, 8}, 2100, window)
 		want, _ := c.define(2090, false)
 		eachISA(t, func(t *testing.T) {
 			for _, cuts := range [][]int{{2090, 2091, 2092, 2099, 2100}, {2090, 2095, 2100}, {2090, 2098, 2100}} {
@@ -386,7 +422,7 @@ func TestAttentionAdversarial(t *testing.T) {
 		fromBits(0x80000000), 6e-8, -6e-8}
 	r := rand.New(rand.NewPCG(17, 18))
 	for round := range 12 {
-		c := newAttnCase(r, []quant.Type{quant.F16, quant.F32}[round%2], AttentionShape{2, 1, 24, 24}, 140, 0)
+		c := newAttnCase(r, []CacheType{CacheF16, CacheF32}[round%2], AttentionShape{2, 1, 24, 24}, 140, 0)
 		for range 1 + round%4 {
 			x := special[r.IntN(len(special))]
 			switch r.IntN(3) {

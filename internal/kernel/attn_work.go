@@ -1,10 +1,9 @@
 package kernel
 
 import (
-	"encoding/binary"
+	"math"
+	"slices"
 	"unsafe"
-
-	"github.com/spillway/spillway/internal/quant"
 )
 
 // attnState is the running softmax of several query vectors ("lines"): the maximum m, the sum l and
@@ -12,79 +11,107 @@ import (
 type attnState struct{ m, l, o []float32 }
 
 // attnWorker is the working memory of one thread, cut from the scratch space. A line is one query
-// vector: row-major rows of a unit × query heads of one key-value head.
+// vector: row-major rows of a unit × query heads of one key-value head. Loops may take lines in blocks
+// of four: what lies behind the last one is computed too, and never read.
 type attnWorker struct {
 	attn       Attention
 	shape      AttentionShape
 	group      int       // query heads of a key-value head
-	kPad, vPad int       // head dimensions, padded to a multiple of 8 with zeros
-	q          []float32 // [lines][kPad]
-	k          []float32 // [64][kPad]
-	v          []float32 // column chunks of [64][width], see valueChunk
+	kPad, vPad int       // head dimensions, padded to multiples of 8 and 16
+	q          []float32 // [lines][kPad], see queryAt
+	k, v       []byte    // the tile, widened: [64][kPad] and [64][vPad] float32
+	keys, vals attnRows  // the tile, as the loops see it
 	scores     []float32 // [lines][64]: scores, then probabilities
 	tile       attnState // of one tile; o is not used
 	alpha      []float32 // factors of what was there and of what is added
 	beta       []float32
 	span, row  attnState
 	lo, hi     []int32 // positions within the tile that a line sees
+	sees       []Span  // the positions that each row sees
+	fromAll    int     // all rows see the positions [fromAll, toAll)
+	toAll      int
+	all        bool // lo and hi say that all lines see the whole tile
 }
 
 func (s AttentionShape) workerFloats() int {
 	n := roundUp8(s.lines())
-	k, v := roundUp8(s.KDim), roundUp8(s.VDim)
+	k, v := roundUp8(s.KDim), roundUp16(s.VDim)
 	return n*(k+attnTile+2*v+10) + attnTile*(k+v)
 }
 
-func newAttnWorker(a Attention, s AttentionShape, mem []float32) *attnWorker {
+func (w *attnWorker) start(a Attention, s AttentionShape, mem []float32) {
 	n := roundUp8(s.lines())
-	w := &attnWorker{attn: a, shape: s, group: s.Heads / s.KVHeads, kPad: roundUp8(s.KDim), vPad: roundUp8(s.VDim)}
+	w.attn, w.shape = a, s
+	w.group, w.kPad, w.vPad = s.Heads/s.KVHeads, roundUp8(s.KDim), roundUp16(s.VDim)
 	take := func(n int) []float32 {
 		x := mem[:n:n]
 		mem = mem[n:]
 		return x
 	}
-	w.k, w.v = take(attnTile*w.kPad), take(attnTile*w.vPad)
+	w.k, w.v = bytesOf(take(attnTile*w.kPad)), bytesOf(take(attnTile*w.vPad))
 	w.q, w.scores = take(n*w.kPad), take(n*attnTile)
 	w.span = attnState{take(n), take(n), take(n * w.vPad)}
 	w.row = attnState{take(n), take(n), take(n * w.vPad)}
 	w.tile = attnState{m: take(n), l: take(n)}
 	w.alpha, w.beta = take(n), take(n)
 	w.lo, w.hi = int32sOf(take(n)), int32sOf(take(n))
-	return w
+	w.sees = slices.Grow(w.sees[:0], s.groupRows())[:s.groupRows()]
 }
+
+// end forgets the scratch space and the cache.
+func (w *attnWorker) end() { *w = attnWorker{sees: w.sees} }
 
 func int32sOf(f []float32) []int32 {
 	return unsafe.Slice((*int32)(unsafe.Pointer(unsafe.SliceData(f))), len(f))
 }
 
-// do computes one task of a unit: a key-value head over all spans, or one span of it.
-func (w *attnWorker) do(u *attnUnit, task int) {
-	if u.split {
-		head, span := task/u.spans, task%u.spans
-		w.loadQueries(u, head)
-		w.runSpan(u, head, u.firstSpan+span, &w.span)
-		w.storePartial(u, head, span)
-		return
-	}
-	w.loadQueries(u, task)
-	w.runSpan(u, task, u.firstSpan, &w.row)
+func bytesOf(f []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f))), 4*len(f))
+}
+
+// part computes one span of a key-value head and stores it.
+func (w *attnWorker) part(u *attnUnit, head, span int) {
+	w.loadQueries(u, head)
+	w.runSpan(u, head, u.firstSpan+span, &w.span)
+	w.storePartial(u, head, span)
+}
+
+// whole computes a key-value head over all spans.
+func (w *attnWorker) whole(u *attnUnit, head int) {
+	w.loadQueries(u, head)
+	w.runSpan(u, head, u.firstSpan, &w.row)
 	for span := u.firstSpan + 1; span < u.firstSpan+u.spans; span++ {
-		w.runSpan(u, task, span, &w.span)
+		w.runSpan(u, head, span, &w.span)
 		w.foldSpan(w.lines(u), &w.span)
 	}
-	w.writeOut(u, task)
+	w.writeOut(u, head)
 }
 
 func (w *attnWorker) lines(u *attnUnit) int { return u.rows * w.group }
 
-// loadQueries copies the query vectors of one key-value head, padded.
+// loadQueries copies the query vectors of one key-value head, padded, into blocks of four lines.
 func (w *attnWorker) loadQueries(u *attnUnit, head int) {
 	dim := w.shape.KDim
 	for line := range w.lines(u) {
 		row, g := line/w.group, line%w.group
 		from := (u.row+row)*u.seg.QStride + (head*w.group+g)*dim
-		dst := w.q[line*w.kPad : (line+1)*w.kPad]
-		clear(dst[copy(dst, u.seg.Q[from:from+dim]):])
+		q := u.seg.Q[from : from+dim]
+		to := w.q[queryAt(line, 0, w.kPad):]
+		for len(q) >= 8 {
+			v := *(*[8]float32)(q) // a copy of its own: the two might overlap
+			*(*[8]float32)(to) = v
+			q, to = q[8:], to[min(32, len(to)):]
+		}
+		if len(q) > 0 {
+			clear(to[copy(to[:8], q):8])
+		}
+	}
+	w.all = false
+	w.fromAll, w.toAll = 0, math.MaxInt
+	for row := range u.rows {
+		lo, hi := w.attn.visible(u.seg, u.seg.First+u.row+row)
+		w.sees[row] = Span{lo, hi}
+		w.fromAll, w.toAll = max(w.fromAll, lo), min(w.toAll, hi)
 	}
 }
 
@@ -101,118 +128,104 @@ func (w *attnWorker) runSpan(u *attnUnit, head, span int, st *attnState) {
 
 // bounds sets the range of each line in the tile at base and returns the union of the ranges.
 func (w *attnWorker) bounds(u *attnUnit, base int) (lo, hi int) {
+	if w.fromAll <= base && base+attnTile <= w.toAll {
+		w.seeAll()
+		return 0, attnTile
+	}
+	w.all = false
 	lo = attnTile
-	for row := range u.rows {
-		l, h := w.attn.visible(u.seg, u.seg.First+u.row+row)
-		l, h = max(l-base, 0), min(h-base, attnTile)
+	line := 0
+	for _, x := range w.sees[:u.rows] {
+		l, h := max(x.Start-base, 0), min(x.End-base, attnTile)
 		if l < h {
 			lo, hi = min(lo, l), max(hi, h)
 		} else {
 			l, h = 0, 0
 		}
-		for g := range w.group {
-			w.lo[row*w.group+g], w.hi[row*w.group+g] = int32(l), int32(h)
+		for range w.group {
+			w.lo[line], w.hi[line] = int32(l), int32(h)
+			line++
 		}
+	}
+	for ; line%4 != 0; line++ { // so that the last block sees one range
+		w.lo[line], w.hi[line] = w.lo[line-1], w.hi[line-1]
 	}
 	return lo, hi
 }
 
-func (w *attnWorker) runTile(u *attnUnit, head, base, lo, hi int, st *attnState) {
-	n := w.lines(u)
-	w.load(&u.seg.KV, head, base, lo, hi)
-	ops := active.vector
-	for g := lo / 8; g < (hi+7)/8; g++ {
-		w.prefetch(&u.seg.KV, head, base+attnTile, g)
-		ops.attnScores(w.scores[g*8:], w.q, w.k[g*8*w.kPad:], n, w.kPad)
+func (w *attnWorker) seeAll() {
+	if w.all {
+		return
 	}
+	w.all = true
+	for i := range w.lo {
+		w.lo[i], w.hi[i] = 0, attnTile
+	}
+}
+
+func (w *attnWorker) runTile(u *attnUnit, head, base, lo, hi int, st *attnState) {
+	n, kv, ops := w.lines(u), &u.seg.KV, &active.vector
+	lo, hi = lo/attnGroup, (hi+attnGroup-1)/attnGroup
+	w.load(&w.keys, kv, kv.K, head, base, lo, hi, n, w.shape.KDim, w.kPad, w.k)
+	ops.attnScores(w.scores, w.q, &w.keys, lo, hi, n, w.kPad)
 	ops.attnSoftmax(w.scores, w.lo, w.hi, w.tile.m, w.tile.l, n, w.attn.Scale)
 	w.factors(n, st, w.tile.m, w.tile.l)
-	for col := 0; col < w.vPad; {
-		width := valueChunk(w.vPad - col)
-		ops.attnValues(st.o[col:], w.scores, w.v[col*attnTile:], w.lo, w.hi, w.alpha, w.beta, n, w.vPad, width)
-		col += width
-	}
+	w.load(&w.vals, kv, kv.V, head, base, lo, hi, n, w.shape.VDim, w.vPad, w.v)
+	ops.attnValues(st.o, w.scores, &w.vals, w.lo, w.hi, w.alpha, w.beta, n, w.vPad, w.vPad)
 }
 
-// prefetch asks for one eighth of the tile at base: 16 rows of keys or of values. A cache in blocks is
-// too scattered for the processor to guess what comes next.
-func (w *attnWorker) prefetch(kv *KVBlocks, head, base, eighth int) {
-	pos := base + eighth%4*16
-	blocks, dim := kv.K, w.shape.KDim
-	if eighth >= 4 {
-		blocks, dim = kv.V, w.shape.VDim
-	}
-	b, in := pos/kv.Tokens, pos%kv.Tokens
-	if b >= len(blocks) || blocks[b] == nil {
-		return
-	}
+// load makes the groups [lo, hi) of a tile ready for the loops: as they lie in the cache if those take
+// them so, else widened to float32 in wide, rows of pad values with zeros behind dim. The same groups of
+// the next tile are asked for, by the loops or here: a cache in blocks is too scattered for the processor
+// to guess what comes next.
+func (w *attnWorker) load(a *attnRows, kv *KVBlocks, blocks [][]byte, head, base, lo, hi, n, dim, pad int, wide []byte) {
 	row := kv.Type.RowBytes(dim)
-	from := (head*kv.Tokens + in) * row
-	active.vector.prefetch(blocks[b][from:min(from+16*row, len(blocks[b]))])
-}
-
-// valueChunk is the width of the next column chunk of the value tile: 64, 32, 16 or 8 columns.
-func valueChunk(left int) int {
-	width := 64
-	for width > left {
-		width /= 2
+	direct := dim == pad && (kv.Type == CacheF32 || n <= active.vector.attnDirect)
+	a.typ, a.stride = kv.Type, row
+	if !direct {
+		a.typ, a.stride = cacheTile, 4*pad
 	}
-	return width
-}
-
-// load widens the positions [lo, hi) of the tile at base to float32.
-func (w *attnWorker) load(kv *KVBlocks, head, base, lo, hi int) {
-	kRow, vRow := kv.Type.RowBytes(w.shape.KDim), kv.Type.RowBytes(w.shape.VDim)
-	for at := lo; at < hi; {
-		b, in := (base+at)/kv.Tokens, (base+at)%kv.Tokens
-		rows := min(kv.Tokens-in, hi-at)
-		from := head*kv.Tokens + in
-		k := kv.K[b][from*kRow : (from+rows)*kRow]
-		widenRows(kv.Type, w.k[at*w.kPad:], k, rows, w.shape.KDim, w.kPad, w.shape.KDim)
-		v := kv.V[b][from*vRow : (from+rows)*vRow]
-		w.loadValues(kv.Type, v, at, rows)
-		at += rows
+	for g := lo; g < hi; g++ {
+		pos := base + g*attnGroup
+		src := kv.group(blocks, head, pos, row)
+		next := kv.group(blocks, head, pos+attnTile, row)
+		if direct {
+			a.group[g], a.next[g] = src, next
+			continue
+		}
+		active.vector.prefetch(next)
+		dst := wide[g*attnGroup*a.stride:][:attnGroup*a.stride]
+		a.group[g], a.next[g] = dst, dst
+		widenRows(kv.Type, floatsAt(dst), src, dim, pad)
 	}
 }
 
-// loadValues widens rows of values into the column chunks.
-func (w *attnWorker) loadValues(t quant.Type, v []byte, at, rows int) {
-	size := t.RowBytes(1)
-	for col := 0; col < w.shape.VDim; {
-		width := valueChunk(w.vPad - col)
-		dst := w.v[col*attnTile+at*width:]
-		widenRows(t, dst, v[col*size:], rows, min(width, w.shape.VDim-col), width, w.shape.VDim)
-		col += width
+// group returns 16 rows of a head from position pos on, nil if there are none.
+func (kv *KVBlocks) group(blocks [][]byte, head, pos, row int) []byte {
+	b := pos / kv.Tokens
+	if b >= len(blocks) || blocks[b] == nil {
+		return nil
 	}
+	from := (head*kv.Tokens + pos%kv.Tokens) * row
+	return blocks[b][from : from+attnGroup*row]
 }
 
-// widenRows converts rows of n values of t, which lie srcStride values apart, to float32 rows that
-// lie dstStride apart, with zeros up to the stride.
-func widenRows(t quant.Type, dst []float32, src []byte, rows, n, dstStride, srcStride int) {
-	if t == quant.F16 && n == dstStride {
-		active.vector.widenF16(dst, src, rows, n, srcStride)
+// floatsAt views aligned bytes as float32.
+func floatsAt(b []byte) []float32 {
+	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
+}
+
+// widenRows widens a group of rows of n values, with zeros up to pad.
+func widenRows(t CacheType, dst []float32, src []byte, n, pad int) {
+	stride := t.RowBytes(n)
+	if n == pad {
+		active.vector.widen(t, dst, src, attnGroup, n, stride)
 		return
 	}
-	size := t.RowBytes(1)
-	for r := range rows {
-		d := dst[r*dstStride : (r+1)*dstStride]
-		s := src[r*srcStride*size:][:n*size]
-		widen(t, d[:n], s)
+	for r := range attnGroup {
+		d := dst[r*pad:][:pad]
+		active.vector.widen(t, d, src[r*stride:], 1, n, stride)
 		clear(d[n:])
-	}
-}
-
-func widen(t quant.Type, dst []float32, src []byte) {
-	if t == quant.F32 {
-		active.vector.widenF32(dst, src)
-		return
-	}
-	wide := quant.F16ToF32
-	if t == quant.BF16 {
-		wide = quant.BF16ToF32
-	}
-	for i := range dst {
-		dst[i] = wide(binary.LittleEndian.Uint16(src[2*i:]))
 	}
 }
 
@@ -274,10 +287,33 @@ func (w *attnWorker) writeOut(u *attnUnit, head int) {
 		row, g := line/w.group, line%w.group
 		to := (u.row+row)*u.seg.OutStride + (head*w.group+g)*dim
 		dst := u.seg.Out[to : to+dim]
+		if w.attn.Sinks != nil {
+			w.addSink(line, w.attn.Sinks[head*w.group+g])
+		}
 		if w.row.l[line] == 0 {
 			clear(dst)
 			continue
 		}
 		active.vector.divide(dst, w.row.o[line*w.vPad:][:dim], w.row.l[line])
 	}
+}
+
+// addSink joins a key without a value to a line: the item (score, 1, 0).
+func (w *attnWorker) addSink(line int, score float32) {
+	o := w.row.o[line*w.vPad:][:w.vPad]
+	m, l := w.row.m[line], w.row.l[line]
+	if l == 0 {
+		clear(o)
+		w.row.l[line] = 1
+		return
+	}
+	top := m
+	if score > top {
+		top = score
+	}
+	alpha, beta := Exp(m-top), Exp(score-top)
+	w.row.l[line] = fma32(l, alpha, beta)
+	none := w.span.o[:w.vPad]
+	clear(none)
+	active.vector.attnFold(o, none, alpha, beta)
 }

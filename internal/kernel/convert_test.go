@@ -108,7 +108,7 @@ func TestWidenF16(t *testing.T) {
 		got := make([]float32, 1<<15)
 		for _, n := range []int{8, 16, 40, 128, 12} {
 			rows := 1 << 16 / 256
-			active.vector.widenF16(got, raw, rows, n, 256)
+			active.vector.widen(CacheF16, got, raw, rows, n, 512)
 			for i := range rows * n {
 				if want := wide[i/n*256+i%n]; !same(got[i], want) {
 					t.Fatalf("rows of %d: value %d is %v, want %v", n, i, got[i], want)

@@ -1,14 +1,12 @@
 package kernel
 
-import "unsafe"
-
 // avx2Vector runs the generated loops over whole vectors; what is left over takes the Go loops, which
 // give the same bits.
 var avx2Vector = vectorOps{
 	sumSquares: sumSquaresWide, scaleWeight: scaleWeightWide, siluMul: siluMulWide, add: addWide,
 	scale: scaleWide, ropeHalves: ropeHalvesWide, ropePairs: ropePairsWide, toF16: toF16Wide,
-	divide: divideWide, widenF16: widenF16Wide, widenF32: widenF32Wide, attnScores: attnScoresWide, attnSoftmax: attnSoftmaxWide,
-	attnFactors: attnFactorsWide, attnValues: attnValuesWide, attnFold: attnFoldWide, prefetch: prefetchWide,
+	divide: divideWide, widen: avx2Cache.widen, attnScores: avx2Cache.scores, attnSoftmax: attnSoftmaxWide,
+	attnFactors: attnFactorsWide, attnValues: avx2Cache.values, attnFold: attnFoldWide, prefetch: prefetchWide, attnDirect: 8,
 }
 
 // strip is the most values that one call works on: assembly cannot be preempted, so it stays below
@@ -82,25 +80,6 @@ func toF16Wide(dst []uint16, src []float32) bool {
 	return toF16Go(dst[at:], src[at:]) && finite
 }
 
-func widenF16Wide(dst []float32, src []byte, rows, n, srcStride int) {
-	if rows == 0 || n == 0 || n%8 != 0 {
-		widenF16Go(dst, src, rows, n, srcStride)
-		return
-	}
-	_, _ = dst[rows*n-1], src[2*((rows-1)*srcStride+n)-1]
-	widenTileAVX2(&dst[0], &src[0], rows, n, 2*srcStride)
-}
-
-// widenF32Wide copies: this processor is little-endian, as the cache is.
-func widenF32Wide(dst []float32, src []byte) {
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst)), src)
-}
-
-func attnScoresWide(dst, q, k []float32, n, dim int) {
-	_, _, _ = dst[(n-1)*attnTile+7], q[n*dim-1], k[8*dim-1]
-	attnScoresAVX2(&dst[0], &q[0], &k[0], n, dim)
-}
-
 func attnSoftmaxWide(scores []float32, lo, hi []int32, m, l []float32, n int, scale float32) {
 	_, _, _, _, _ = scores[n*attnTile-1], lo[n-1], hi[n-1], m[n-1], l[n-1]
 	attnSoftmaxAVX2(&scores[0], &lo[0], &hi[0], &m[0], &l[0], n, scale)
@@ -110,21 +89,6 @@ func attnFactorsWide(m, l, mt, lt, alpha, beta []float32, n int) {
 	n = roundUp8(n) // the arrays are that long; what lies behind n is never read
 	_, _, _, _, _, _ = m[n-1], l[n-1], mt[n-1], lt[n-1], alpha[n-1], beta[n-1]
 	attnFactorsAVX2(&m[0], &l[0], &mt[0], &lt[0], &alpha[0], &beta[0], n)
-}
-
-func attnValuesWide(o, p, v []float32, lo, hi []int32, alpha, beta []float32, n, stride, width int) {
-	_, _, _ = o[(n-1)*stride+width-1], p[n*attnTile-1], v[attnTile*width-1]
-	_, _, _, _ = lo[n-1], hi[n-1], alpha[n-1], beta[n-1]
-	f := attnValues64AVX2
-	switch width {
-	case 32:
-		f = attnValues32AVX2
-	case 16:
-		f = attnValues16AVX2
-	case 8:
-		f = attnValues8AVX2
-	}
-	f(&o[0], &p[0], &v[0], &lo[0], &hi[0], &alpha[0], &beta[0], n, 4*stride)
 }
 
 func attnFoldWide(o, add []float32, alpha, beta float32) {

@@ -18,11 +18,16 @@ func TestGenerated(t *testing.T) {
 	}
 	for _, g := range []struct{ generator, assembly, stubs string }{
 		{"./vector", "vector_amd64.s", "vector_amd64.go"},
+		{"./vector -wide", "vector_avx512_amd64.s", "vector_avx512_amd64.go"},
 		{"./matmul", "matmul_amd64.s", "matmul_stub_amd64.go"},
+		{"./matmul -set group", "matmul_group_amd64.s", "matmul_group_stub_amd64.go"},
+		{"./matmul -set iq", "matmul_iq_amd64.s", "matmul_iq_stub_amd64.go"},
+		{"./matmul -set iq512", "matmul_iq512_amd64.s", "matmul_iq512_stub_amd64.go"},
 	} {
 		dir := t.TempDir()
 		assembly, stubs := filepath.Join(dir, "out.s"), filepath.Join(dir, "out.go")
-		cmd := exec.Command(goTool, "run", g.generator, "-out", assembly, "-stubs", stubs, "-pkg", "kernel")
+		args := append([]string{"run"}, strings.Fields(g.generator)...)
+		cmd := exec.Command(goTool, append(args, "-out", assembly, "-stubs", stubs, "-pkg", "kernel")...)
 		cmd.Dir = "gen"
 		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off", "GOOS=", "GOARCH=") // tests of another processor run this one's generator
 		if out, err := cmd.CombinedOutput(); err != nil {

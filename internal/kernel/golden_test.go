@@ -79,6 +79,15 @@ func halfWords(h []uint16) []uint32 {
 	return w
 }
 
+// byteWords packs bytes, four in a word.
+func byteWords(b []byte) []uint32 {
+	var w []uint32
+	for b = append(b, make([]byte, -len(b)&3)...); len(b) > 0; b = b[4:] {
+		w = append(w, binary.LittleEndian.Uint32(b))
+	}
+	return w
+}
+
 func doubleWords(x ...float64) []uint32 {
 	var w []uint32
 	for _, v := range x {
@@ -195,7 +204,14 @@ func goldenCache() []goldenLine {
 	x := append(s.floats(20), 65504, 65519, 65520, 1e-7, 3e-8, 2.9e-8, float32(math.Inf(-1)))
 	f16 := make([]uint16, len(x))
 	ToF16(f16, x)
-	return []goldenLine{{"to-f16", halfWords(f16)}}
+	lines := []goldenLine{{"to-f16", halfWords(f16)}}
+	x = append(s.floats(52), 0, 448, -464, 300, 0x1p-6, 0x1.1p-7, 0x1p-9, 0x1p-10, 0x1.8p-10, 17, -18, 19)
+	for _, t := range []CacheType{CacheBF16, CacheFP8, CacheQ8} {
+		row := make([]byte, t.RowBytes(len(x)))
+		finite := t.Store(row, x)
+		lines = append(lines, goldenLine{fmt.Sprintf("to-%v-%t", t, finite), byteWords(row)})
+	}
+	return lines
 }
 
 // multiply is MatMul on 3 rows of weights and 2 of activations.
@@ -270,6 +286,9 @@ var blockHalves = []struct {
 	{quant.Q4_0, []int{0}}, {quant.Q4_1, []int{0, 2}}, {quant.Q5_0, []int{0}}, {quant.Q5_1, []int{0, 2}},
 	{quant.Q8_0, []int{0}}, {quant.IQ4NL, []int{0}}, {quant.Q2_K, []int{80, 82}}, {quant.Q3_K, []int{108}},
 	{quant.Q4_K, []int{0, 2}}, {quant.Q5_K, []int{0, 2}}, {quant.Q6_K, []int{208}},
+	{quant.IQ1S, []int{0}}, {quant.IQ1M, nil}, {quant.IQ2XXS, []int{0}}, {quant.IQ2XS, []int{0}}, {quant.IQ2S, []int{0}},
+	{quant.IQ3XXS, []int{0}}, {quant.IQ3S, []int{0}}, {quant.IQ4XS, []int{0}}, {quant.TQ1_0, []int{52}}, {quant.TQ2_0, []int{64}},
+	{quant.Q1_0, []int{0}}, {quant.Q2_0, []int{0}}, {quant.MXFP4, nil}, {quant.NVFP4, nil},
 }
 
 // randomBlocks are blocks of any bits with small f16 numbers.
@@ -282,6 +301,7 @@ func randomBlocks(s *source, t quant.Type, halves []int, values int) []byte {
 		for _, h := range halves {
 			binary.LittleEndian.PutUint16(b[at+h:], uint16(0x2000+s.next()%0x1000))
 		}
+		goldenScales(s, t, b[at:at+t.BlockBytes()])
 	}
 	return b
 }
@@ -290,8 +310,8 @@ func goldenBlockProducts() []goldenLine {
 	var lines []goldenLine
 	for _, f := range blockHalves {
 		cols := 512
-		if f.t.BlockValues() == 32 {
-			cols = 288
+		if n := f.t.BlockValues(); n < 256 {
+			cols = 256 + n
 		}
 		s := source(7)
 		data, x := randomBlocks(&s, f.t, f.at, 3*cols), s.floats(2*cols)
@@ -304,7 +324,7 @@ func goldenBlockProducts() []goldenLine {
 }
 
 // goldenCase is a whole sequence made from a seed alone.
-func goldenCase(seed source, typ quant.Type, shape AttentionShape, length, window int) *attnCase {
+func goldenCase(seed source, typ CacheType, shape AttentionShape, length, window int) *attnCase {
 	c := &attnCase{shape: shape, typ: typ, length: length}
 	c.attn = Attention{Heads: shape.Heads, Scale: 0.25, Window: window}
 	c.q = seed.floats(length * shape.Heads * shape.KDim)
@@ -319,14 +339,19 @@ func goldenCase(seed source, typ quant.Type, shape AttentionShape, length, windo
 }
 
 func goldenAttention() []goldenLine {
-	one := goldenCase(8, quant.F16, AttentionShape{2, 1, 20, 12}, 150, 0)
-	window := goldenCase(9, quant.F32, AttentionShape{2, 2, 16, 16}, 90, 20)
-	image := goldenCase(10, quant.F16, AttentionShape{1, 1, 16, 16}, 80, 0)
+	one := goldenCase(8, CacheF16, AttentionShape{2, 1, 20, 12}, 150, 0)
+	window := goldenCase(9, CacheF32, AttentionShape{2, 2, 16, 16}, 90, 20)
+	image := goldenCase(10, CacheF16, AttentionShape{1, 1, 16, 16}, 80, 0)
 	image.mask, image.spans = Spans, []Span{{10, 70}}
-	both := goldenCase(11, quant.BF16, AttentionShape{1, 1, 16, 16}, 80, 0)
+	both := goldenCase(11, CacheBF16, AttentionShape{1, 1, 16, 16}, 80, 0)
 	both.mask = Bidirectional
-	long := goldenCase(12, quant.F16, AttentionShape{1, 1, 8, 8}, 1100, 0)
+	long := goldenCase(12, CacheF16, AttentionShape{1, 1, 8, 8}, 1100, 0)
 	all := func(c *attnCase) []uint32 { return floatWords(c.run(1, 16, []int{0, c.length}, true, 0)...) }
-	return []goldenLine{{"attention-causal", all(one)}, {"attention-window", all(window)}, {"attention-spans", all(image)},
+	fp8 := goldenCase(13, CacheFP8, AttentionShape{2, 1, 16, 16}, 70, 0)
+	q8 := goldenCase(14, CacheQ8, AttentionShape{2, 1, 64, 32}, 70, 0)
+	sinks := goldenCase(15, CacheF16, AttentionShape{2, 1, 16, 16}, 70, 16)
+	sinks.attn.Sinks = []float32{0.75, -2}
+	return []goldenLine{{"attention-fp8", all(fp8)}, {"attention-q8_0", all(q8)}, {"attention-sinks", all(sinks)},
+		{"attention-causal", all(one)}, {"attention-window", all(window)}, {"attention-spans", all(image)},
 		{"attention-bidirectional", all(both)}, {"attention-two-spans", all(long)}}
 }

@@ -35,6 +35,7 @@ const (
 	panelMax  = 256 << 10 // bytes
 	blockRows = 256       // rows of activations whose running sums are kept
 	tailBytes = 16 << 10  // a worker's copies of the rows' ends
+	rowRoom   = 16 << 10  // a panel row, before it joins a pair
 
 	floatGroup = 4 * groupValues // bytes of a group of 256 in panels
 	intGroup   = int(unsafe.Sizeof(panelGroup{}))
@@ -47,11 +48,11 @@ type sums [8]float32
 
 // workerScratch returns the bytes that a worker needs: panel, running sums, tail.
 func workerScratch(cols int) int {
-	rows := tileRows
+	rows := actBlock
 	if cols > panelCols(floatGroup) { // the wider, integer panels need the sums less often
 		rows = blockRows
 	}
-	return panelBytes(cols) + rows*panelRows*int(unsafe.Sizeof(sums{})) + tailBytes
+	return panelBytes(cols) + rows*panelRows*int(unsafe.Sizeof(sums{})) + rowRoom + tailBytes
 }
 
 // panelBytes returns the bytes of the larger kind of panel, that of f32.
@@ -73,6 +74,13 @@ func MatMul(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStrid
 	if w.Rows == 0 || a.Rows == 0 {
 		return
 	}
+	j := begin(p, scratch, w, a, out, outStride, exact)
+	p.Run(j.tasks(), j.run)
+	j.end()
+}
+
+// begin checks a product and plans it.
+func begin(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStride int, exact bool) *product {
 	checkProduct(p, scratch, &w, a, out, outStride, exact)
 	j := products.Get().(*product)
 	j.w, j.a, j.out, j.outStride, j.rowBytes = w, a, out, outStride, w.rowBytes()
@@ -82,7 +90,13 @@ func MatMul(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStrid
 		j.tiles = append(j.tiles, new(tiles))
 	}
 	j.plan(exact)
-	p.Run((w.Rows+j.chunk-1)/j.chunk, j.run)
+	return j
+}
+
+func (j *product) tasks() int { return (j.w.Rows + j.chunk - 1) / j.chunk }
+
+// end lets go of the product's memory.
+func (j *product) end() {
 	j.w, j.a, j.out, j.scratch = Weights{}, nil, nil, nil
 	products.Put(j)
 }
@@ -160,21 +174,21 @@ func (j *product) plan(exact bool) {
 func (j *product) planInt() {
 	m, t := &active.matmul, j.w.Type
 	f := intFormats[t]
-	if rows := m.intRows[t]; rows != nil && j.a.words != nil && (j.a.Rows == 1 || f.cheap) {
+	if rows := lookup(m, t, intRowsOf); rows != nil && j.a.words != nil && (j.a.Rows == 1 || f.cheap || m.width == tileWeights) {
 		j.part, j.chunk = rows, j.directChunk()
 		return
 	}
-	j.part, j.format, j.unpack = overPanels, f, m.unpack[t]
+	j.part, j.format, j.unpack = overPanels, f, lookup(m, t, unpackOf)
 	j.planPanels(intGroup)
 }
 
 func (j *product) planFloat() {
 	m, t := &active.matmul, j.w.Type
-	if rows := m.floatRows[t]; rows != nil && j.a.Rows == 1 {
+	if rows := lookup(m, t, floatRowsOf); rows != nil && j.a.Rows == 1 {
 		j.part, j.chunk = rows, j.directChunk()
 		return
 	}
-	j.part, j.format, j.decode = overPanels, nil, m.decode[t]
+	j.part, j.format, j.decode = overPanels, nil, lookup(m, t, decodeOf)
 	j.planPanels(floatGroup)
 }
 
@@ -186,7 +200,8 @@ func (j *product) planPanels(group int) {
 		j.block = blockRows
 	}
 	if j.a.Rows <= 8 {
-		j.panel, j.chunk = 4, j.directChunk()
+		j.panel, j.chunk = active.matmul.width, j.directChunk()
+		j.cols = min(j.cols, sliceGroups*groupValues)
 	}
 }
 
@@ -205,7 +220,7 @@ func (j *product) task(worker, task int) {
 	j.part(j, s, lo, min(lo+j.chunk, j.w.Rows))
 }
 
-// workspace is one worker's part of the scratch, 64-byte aligned: panel, running sums, tail.
+// workspace is one worker's part of the scratch, 64-byte aligned: panel, running sums, row, tail.
 type workspace struct {
 	mem   []byte
 	tiles *tiles
@@ -224,8 +239,13 @@ func (s workspace) groups(n int) []panelGroup {
 
 // sums returns the running sums behind a panel of a matrix of cols columns.
 func (s workspace) sums(cols int) []sums {
-	b := s.mem[panelBytes(cols) : len(s.mem)-tailBytes]
+	b := s.mem[panelBytes(cols) : len(s.mem)-tailBytes-rowRoom]
 	return unsafe.Slice((*sums)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(sums{})))
+}
+
+// row returns room for a panel row of floats or groups.
+func (s workspace) row() []byte {
+	return s.mem[len(s.mem)-tailBytes-rowRoom:][:rowRoom]
 }
 
 func (s workspace) tail() []byte { return s.mem[len(s.mem)-tailBytes:] }

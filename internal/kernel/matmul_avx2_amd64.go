@@ -7,9 +7,11 @@ import (
 )
 
 var avx2Matmul = matmulOps{
+	base:      &groupMatmul,
 	quantize:  quantizeRowAVX2,
 	floatTile: floatTileAVX2,
 	intTile:   intTileAVX2,
+	width:     4,
 	decode: map[quant.Type]func(dst []float32, src []byte){
 		quant.F32:  copyF32,
 		quant.F16:  decodeAVX2(quant.F16, decodeRowF16AVX2),
@@ -32,6 +34,21 @@ var avx2Matmul = matmulOps{
 		quant.Q4_K:  unpackAVX2(quant.Q4_K, unpackQ4KAVX2),
 		quant.Q5_K:  unpackAVX2(quant.Q5_K, unpackQ5KAVX2),
 		quant.Q6_K:  unpackAVX2(quant.Q6_K, unpackQ6KAVX2),
+
+		quant.IQ1S:   pointUnpack(quant.IQ1S, pointsIQ1, unpackIQ1SAVX2),
+		quant.IQ1M:   pointUnpack(quant.IQ1M, pointsIQ1, unpackIQ1MAVX2),
+		quant.IQ2XXS: pointUnpack(quant.IQ2XXS, pointsIQ2XXS, unpackIQ2XXSAVX2),
+		quant.IQ2XS:  pointUnpack(quant.IQ2XS, pointsIQ2XS, unpackIQ2XSAVX2),
+		quant.IQ2S:   pointUnpack(quant.IQ2S, pointsIQ2S, unpackIQ2SAVX2),
+		quant.IQ3XXS: pointUnpack(quant.IQ3XXS, pointsIQ3XXS, unpackIQ3XXSAVX2),
+		quant.IQ3S:   pointUnpack(quant.IQ3S, pointsIQ3S, unpackIQ3SAVX2),
+		quant.IQ4XS:  pointUnpack(quant.IQ4XS, noPoints, unpackIQ4XSAVX2),
+		quant.TQ1_0:  pointUnpack(quant.TQ1_0, noPoints, unpackTQ1_0AVX2),
+		quant.TQ2_0:  pointUnpack(quant.TQ2_0, noPoints, unpackTQ2_0AVX2),
+		quant.Q1_0:   pointUnpack(quant.Q1_0, noPoints, unpackQ1_0AVX2),
+		quant.Q2_0:   pointUnpack(quant.Q2_0, noPoints, unpackQ2_0AVX2),
+		quant.MXFP4:  pointUnpack(quant.MXFP4, noPoints, unpackMXFP4AVX2),
+		quant.NVFP4:  pointUnpack(quant.NVFP4, noPoints, unpackNVFP4AVX2),
 	},
 	intRows: map[quant.Type]func(j *product, s workspace, lo, hi int){
 		quant.Q4_0:  intRowsAVX2(intRowsQ4_0AVX2),
@@ -45,10 +62,23 @@ var avx2Matmul = matmulOps{
 		quant.Q4_K:  intRowsAVX2(intRowsQ4KAVX2),
 		quant.Q5_K:  intRowsAVX2(intRowsQ5KAVX2),
 		quant.Q6_K:  intRowsAVX2(intRowsQ6KAVX2),
+
+		quant.IQ1S:   pointRows(pointsIQ1, intRowsIQ1SAVX2),
+		quant.IQ1M:   pointRows(pointsIQ1, intRowsIQ1MAVX2),
+		quant.IQ2XXS: pointRows(pointsIQ2XXS, intRowsIQ2XXSAVX2),
+		quant.IQ2XS:  pointRows(pointsIQ2XS, intRowsIQ2XSAVX2),
+		quant.IQ2S:   pointRows(pointsIQ2S, intRowsIQ2SAVX2),
+		quant.IQ3XXS: pointRows(pointsIQ3XXS, intRowsIQ3XXSAVX2),
+		quant.IQ3S:   pointRows(pointsIQ3S, intRowsIQ3SAVX2),
+		quant.IQ4XS:  pointRows(noPoints, intRowsIQ4XSAVX2),
+		quant.TQ1_0:  pointRows(noPoints, intRowsTQ1_0AVX2),
+		quant.TQ2_0:  pointRows(noPoints, intRowsTQ2_0AVX2),
+		quant.Q1_0:   pointRows(noPoints, intRowsQ1_0AVX2),
+		quant.Q2_0:   pointRows(noPoints, intRowsQ2_0AVX2),
+		quant.MXFP4:  pointRows(noPoints, intRowsMXFP4AVX2),
+		quant.NVFP4:  pointRows(noPoints, intRowsNVFP4AVX2),
 	},
 }
-
-func bytePtr[T any](p *T) *byte { return (*byte)(unsafe.Pointer(p)) }
 
 func quantizeRowAVX2(groups []actGroup, words []int16, x []float32) {
 	var w *byte
@@ -123,33 +153,44 @@ func (t *tile) mode() (m int) {
 	return m
 }
 
-// target returns where a whole tile of outputs goes, and its stride in bytes.
-func (t *tile) target() (out *float32, stride int) {
-	if t.nw == 4 {
-		return &t.out[0], 4 * t.outStride
+// target returns where a whole tile of outputs from row r on goes, and its stride in bytes.
+func (t *tile) target(r int) (out *float32, stride int) {
+	if t.nw == t.width {
+		return &t.out[r*t.outStride], 4 * t.outStride
 	}
-	return &t.spare[0], 4 * 4
+	return &t.spare[0], 4 * t.width
 }
 
-// settle copies the outputs that are meant, where they are fewer than a whole tile.
-func (t *tile) settle() {
-	if t.nw == 4 || !t.last {
+// settle copies the outputs that are meant of n rows from r on, where they are fewer than a whole tile.
+func (t *tile) settle(r, n int) {
+	if t.nw == t.width || !t.last {
 		return
 	}
-	for r := range t.nx {
-		copy(t.out[r*t.outStride:][:t.nw], t.spare[4*r:])
+	for i := range n {
+		copy(t.out[(r+i)*t.outStride:][:t.nw], t.spare[t.width*i:])
 	}
+}
+
+// after returns the row of activations to fetch while the n from r on are multiplied.
+func (t *tile) after(r, n int) int {
+	if r+n < t.nx {
+		return r + n
+	}
+	return r
 }
 
 type tileFunc[X, W any] func(x *X, xStride int, w *W, wStride int, n int, next *X, sums *float32, mode int, out *float32, outStride int)
 
-var floatTiles = [tileRows]tileFunc[float32, float32]{floatTile1AVX2, floatTile2AVX2, floatTile3AVX2}
+var floatTiles = [...]tileFunc[float32, float32]{floatTile1AVX2, floatTile2AVX2, floatTile3AVX2}
 
 func floatTileAVX2(t *floatTile) {
-	out, stride := t.target()
-	floatTiles[t.nx-1](&t.x[0], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &t.x[t.next],
-		&t.sums[0][0], t.mode(), out, stride)
-	t.settle()
+	for r := 0; r < t.nx; r += len(floatTiles) {
+		n := min(len(floatTiles), t.nx-r)
+		out, stride := t.target(r)
+		floatTiles[n-1](&t.x[r*t.xStride], 4*t.xStride, &t.w[0], 4*t.wStride, t.k/8, &t.x[t.after(r, n)*t.xStride],
+			&t.sums[r*t.width][0], t.mode(), out, stride)
+		t.settle(r, n)
+	}
 }
 
 type intRowsFunc func(w *byte, rowBytes int, rows int, groups int, mask *uint32, tail *byte, words *byte, acts *byte, out *float32)
@@ -198,11 +239,6 @@ func tailMask(cols int) (mask [8]uint32) {
 	return mask
 }
 
-func padTail(dst, src []byte) {
-	n := copy(dst, src)
-	clear(dst[n:])
-}
-
 // unpackAVX2 unpacks whole groups by f, and a last one from a padded copy.
 func unpackAVX2(t quant.Type, f func(dst *byte, src *byte, n int)) func(dst []panelGroup, src []byte, s workspace) {
 	group := t.RowBytes(groupValues)
@@ -227,21 +263,31 @@ var intTiles = [2][2][2]intTileFunc{
 	{{intTile16x1AVX2, intTile16x2AVX2}, {intTile16x1OffsetAVX2, intTile16x2OffsetAVX2}},
 }
 
-func (f *intFormat) tileAVX2(nx int) intTileFunc {
-	short, offset := 0, 0
+func (f *intFormat) tilesAVX2() *[2]intTileFunc { return &intTiles[f.short()][f.sign()] }
+
+// short and sign are indices of tables of tiles: 1 for runs of 16, and 1 for those with offsets.
+func (f *intFormat) short() int {
 	if f.run == 16 {
-		short = 1
+		return 1
 	}
+	return 0
+}
+
+func (f *intFormat) sign() int {
 	if f.offset {
-		offset = 1
+		return 1
 	}
-	return intTiles[short][offset][nx-1]
+	return 0
 }
 
 func intTileAVX2(t *intTile) {
 	const xSize, wSize = int(unsafe.Sizeof(actGroup{})), int(unsafe.Sizeof(panelGroup{}))
-	out, stride := t.target()
-	t.format.tileAVX2(t.nx)(bytePtr(&t.x[0]), t.xStride*xSize, bytePtr(&t.w[0]), t.wStride*wSize, t.n, bytePtr(&t.x[t.next]),
-		&t.sums[0][0], t.mode(), out, stride)
-	t.settle()
+	tiles := t.format.tilesAVX2()
+	for r := 0; r < t.nx; r += len(tiles) {
+		n := min(len(tiles), t.nx-r)
+		out, stride := t.target(r)
+		tiles[n-1](bytePtr(&t.x[r*t.xStride]), t.xStride*xSize, bytePtr(&t.w[0]), t.wStride*wSize, t.n,
+			bytePtr(&t.x[t.after(r, n)*t.xStride]), &t.sums[r*t.width][0], t.mode(), out, stride)
+		t.settle(r, n)
+	}
 }

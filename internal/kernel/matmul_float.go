@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"unsafe"
 
 	"github.com/spillway/spillway/internal/quant"
 )
@@ -12,32 +13,76 @@ type floatTile struct {
 	x, w             []float32
 	xStride, wStride int
 	k                int
-	next             int // what to fetch meanwhile: from x[next] on
 }
 
 // floats multiplies the panel's columns with rows r0 to r1 of activations.
 func (p *panel) floats(r0, r1 int) {
-	j := p.j
-	k := min(p.to, (j.w.Cols+7)&^7) - p.at
+	k := min(p.to, (p.j.w.Cols+7)&^7) - p.at
 	w := p.s.floats(panelRows * k)
-	for i := range p.n {
-		p.decode(w[i*k:(i+1)*k], i)
-	}
-	t := &p.s.tiles.float
-	p.begin(&t.tile)
-	t.k, t.xStride, t.wStride = k, j.a.Stride, k
-	for r := r0; r < r1; r += tileRows {
-		nx := min(tileRows, r1-r)
-		t.x = j.a.F32[r*j.a.Stride+p.at:]
-		for i := 0; i < p.n; i += 4 {
-			p.move(&t.tile, r0, r, i, nx)
-			t.w, t.next = w[i*k:], 0
-			if q := nx + i/4; q < 2*nx && r+q < r1 {
-				t.next = q * j.a.Stride
-			}
-			active.matmul.floatTile(t)
+	p.fillFloats(w, k)
+	for b := r0; b < r1; b += actBlock {
+		for at := 0; at < k; at += sliceFloats {
+			p.floatSlice(w, k, at, min(at+sliceFloats, k), p.kept(r0, b), b, min(b+actBlock, r1))
 		}
 	}
+}
+
+// floatSlice multiplies columns at to end of the panel w, of k columns, with rows b to e of activations.
+func (p *panel) floatSlice(w []float32, k, at, end, kept, b, e int) {
+	j, t := p.j, &p.s.tiles.float
+	p.begin(&t.tile, at, end)
+	t.k, t.xStride, t.wStride = end-at, j.a.Stride, k
+	t.x = j.a.F32[b*j.a.Stride+p.at+at:]
+	for i := 0; i < p.n; i += t.width {
+		t.w = p.slice(w, k, i, at)
+		p.move(&t.tile, kept, b, i, e-b)
+		active.matmul.floatTile(t)
+	}
+}
+
+// slice returns a panel of rows of k values from value at of row i on, the first of a tile.
+func (p *panel) slice(w []float32, k, i, at int) []float32 {
+	if active.matmul.pieces != nil {
+		at *= tileWeights
+	}
+	return w[i*k+at:]
+}
+
+// fillFloats decodes the panel's part of its rows, of k values each.
+func (p *panel) fillFloats(w []float32, k int) {
+	pieces := active.matmul.pieces
+	for i := range p.n {
+		if pieces == nil {
+			p.decode(w[i*k:(i+1)*k], i)
+			continue
+		}
+		dst, at := w[i/tileWeights*tileWeights*k+i%tileWeights*8:], 0
+		if f := pieces.decode[p.j.w.Type]; f != nil {
+			if at = min(k, p.j.w.Cols-p.at) &^ 7; at > 0 {
+				f(&dst[0], &p.source(i)[0], at/8)
+			}
+		}
+		if at < k {
+			p.decodePieces(dst[tileWeights*at:], i, at, k)
+		}
+	}
+}
+
+// decodePieces decodes values from at to to of row i of the panel to pieces of dst.
+func (p *panel) decodePieces(dst []float32, i, at, to int) {
+	row := p.s.row()
+	rest := unsafe.Slice((*float32)(unsafe.Pointer(&row[0])), to-at)
+	n, src := min(to, p.j.w.Cols-p.at)-at, p.source(i)
+	if at > 0 { // then values are not in blocks
+		src = src[at*p.j.w.Type.BlockBytes():]
+	}
+	if p.j.decode != nil {
+		p.j.decode(rest[:n], src)
+	} else {
+		mustDecode(p.j.w.Type, rest[:n], src)
+	}
+	clear(rest[n:])
+	active.matmul.pieces.interleave(bytePtr(&dst[0]), &row[0], (to-at)/8)
 }
 
 // decode decodes the panel's part of its row i and pads it with zeros.

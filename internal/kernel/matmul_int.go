@@ -1,5 +1,7 @@
 package kernel
 
+import "unsafe"
+
 // panelGroup is 256 weights of a row, unpacked: integers in the order of lanePlaces, and scale and
 // offset of each run. Runs are of 16 or of 32 values; those of 32 fill the first 8 entries.
 type panelGroup struct {
@@ -47,31 +49,75 @@ type intTile struct {
 	w                []panelGroup
 	xStride, wStride int
 	n                int
-	next             int // what to fetch meanwhile: from x[next] on
 }
 
 // integers multiplies the panel's columns with rows r0 to r1 of activations.
 func (p *panel) integers(r0, r1 int) {
-	j := p.j
-	n, stride := (p.to-p.at)/groupValues, j.a.Stride/groupValues
+	n := (p.to - p.at) / groupValues
 	w := p.s.groups(panelRows * n)
-	for i := range p.n {
-		p.unpack(w[i*n:(i+1)*n], i)
-	}
-	t := &p.s.tiles.integer
-	p.begin(&t.tile)
-	t.format, t.n, t.xStride, t.wStride = j.format, n, stride, n
-	for r := r0; r < r1; r += 2 {
-		nx := min(2, r1-r)
-		t.x = j.a.groups[r*stride+p.at/groupValues:]
-		for i := 0; i < p.n; i += 4 {
-			p.move(&t.tile, r0, r, i, nx)
-			t.w, t.next = w[i*n:], 0
-			if q := nx + i/4; q < 2*nx && r+q < r1 {
-				t.next = q * stride
-			}
-			active.matmul.intTile(t)
+	if active.matmul.pieces != nil {
+		p.unpackPieces(w, n)
+	} else {
+		for i := range p.n {
+			p.unpack(w[i*n:(i+1)*n], i)
 		}
+	}
+	for b := r0; b < r1; b += actBlock {
+		for at := 0; at < n; at += sliceGroups {
+			p.intSlice(w, n, at, min(at+sliceGroups, n), p.kept(r0, b), b, min(b+actBlock, r1))
+		}
+	}
+}
+
+// intSlice multiplies groups at to end of the panel w, of n groups, with rows b to e of activations.
+func (p *panel) intSlice(w []panelGroup, n, at, end, kept, b, e int) {
+	j, t, stride := p.j, &p.s.tiles.integer, p.j.a.Stride/groupValues
+	p.begin(&t.tile, at*groupValues, end*groupValues)
+	t.format, t.n, t.xStride, t.wStride = j.format, end-at, stride, n
+	t.x = j.a.groups[b*stride+p.at/groupValues+at:]
+	for i := 0; i < p.n; i += t.width {
+		t.w = w[i*n+at:]
+		if active.matmul.pieces != nil {
+			t.w = w[i*n+tileWeights*at:]
+		}
+		p.move(&t.tile, kept, b, i, e-b)
+		active.matmul.intTile(t)
+	}
+}
+
+// unpackPieces unpacks the panel's part of its rows, n groups each, to pieces.
+func (p *panel) unpackPieces(w []panelGroup, n int) {
+	ops := active.matmul.pieces
+	pair := ops.unpack[p.j.w.Type]
+	for i := 0; i < p.n; i += 2 {
+		tile := w[i/tileWeights*tileWeights*n:]
+		dst := unsafe.Add(unsafe.Pointer(&tile[0]), i%tileWeights*32)
+		second := min(i+1, p.n-1)
+		if pair != nil {
+			p.unpackPair(pair, dst, p.source(i), p.source(second), n)
+			continue
+		}
+		row := unsafe.Slice((*panelGroup)(unsafe.Pointer(&p.s.row()[0])), n)
+		pieces := n * int(unsafe.Sizeof(panelGroup{})) / 32
+		p.unpack(row, i)
+		ops.interleave((*byte)(dst), bytePtr(&row[0]), pieces)
+		p.unpack(row, second)
+		ops.interleave((*byte)(unsafe.Add(dst, 32)), bytePtr(&row[0]), pieces)
+	}
+}
+
+// unpackPair unpacks whole groups by f, and a last one from padded copies, to n groups.
+func (p *panel) unpackPair(f pairFunc, dst unsafe.Pointer, first, second []byte, n int) {
+	group := p.j.format.bytes
+	whole := len(first) / group
+	if whole > 0 {
+		f((*byte)(dst), &first[0], &second[0], whole)
+	}
+	if whole < n {
+		a, b := p.s.tail()[:group], p.s.tail()[group:2*group]
+		padTail(a, first[whole*group:])
+		padTail(b, second[whole*group:])
+		f((*byte)(unsafe.Add(dst, whole*tileWeights*int(unsafe.Sizeof(panelGroup{})))), &a[0], &b[0], 1)
 	}
 }
 
@@ -118,4 +164,11 @@ func (f *intFormat) addRun(s *float32, w *panelGroup, x *actGroup, r int) {
 	if f.offset {
 		*s = fma32(-w.min[r], scale*float32(actSum), *s)
 	}
+}
+
+func bytePtr[T any](p *T) *byte { return (*byte)(unsafe.Pointer(p)) }
+
+func padTail(dst, src []byte) {
+	n := copy(dst, src)
+	clear(dst[n:])
 }

@@ -25,6 +25,8 @@ var halfOffsets = map[quant.Type][]int{
 	quant.Q4_0: {0}, quant.Q4_1: {0, 2}, quant.Q5_0: {0}, quant.Q5_1: {0, 2}, quant.Q8_0: {0},
 	quant.IQ4NL: {0}, quant.Q2_K: {80, 82}, quant.Q3_K: {108}, quant.Q4_K: {0, 2}, quant.Q5_K: {0, 2},
 	quant.Q6_K: {208},
+	quant.IQ1S: {0}, quant.IQ2XXS: {0}, quant.IQ2XS: {0}, quant.IQ2S: {0}, quant.IQ3XXS: {0}, quant.IQ3S: {0},
+	quant.IQ4XS: {0}, quant.TQ1_0: {52}, quant.TQ2_0: {64}, quant.Q1_0: {0}, quant.Q2_0: {0},
 }
 
 // randomWeights returns rows of random bits whose scales are ordinary, or, if wild, any bits at all.
@@ -52,6 +54,7 @@ func randomWeights(rng *rand.Rand, t quant.Type, rows, cols int, wild bool) Weig
 			h := quant.F32ToF16(float32(rng.NormFloat64() * 0.01))
 			w.Data[at+o], w.Data[at+o+1] = byte(h), byte(h>>8)
 		}
+		tameScales(rng, t, w.Data[at:at+t.BlockBytes()])
 	}
 	return w
 }
@@ -158,7 +161,7 @@ func checkAgainstDecoded(t *testing.T, w Weights, x, got []float32, integer bool
 			// 16-bit activations are off by up to 2^-16 of a block's largest value, in any direction.
 			tolerance := 1e-6 * math.Sqrt(size) * 4
 			if integer {
-				tolerance += 1.0 / (1 << 15) * math.Sqrt(size) * 4
+				tolerance += 1.0 / (1 << 15) * math.Sqrt(size) * 6
 			}
 			if d := math.Abs(float64(got[r*w.Rows+i]) - want); d > tolerance {
 				t.Errorf("%v, %d columns: row %d is %v, want %v ± %v", w.Type, w.Cols, i, got[r*w.Rows+i], want, tolerance)
@@ -188,6 +191,12 @@ func testCols(t quant.Type) []int {
 	}
 	if t.IsFloat() {
 		return []int{1, 7, 8, 13, 32, 100, 576, 1029, 4096, 4099}
+	}
+	switch t.BlockValues() {
+	case 128:
+		return []int{128, 256, 384, 896, 4096, 6400 + 128}
+	case 64:
+		return []int{64, 192, 256, 320, 576, 1472, 4096, 6400 + 64}
 	}
 	return []int{32, 64, 224, 256, 288, 576, 1504, 4096, 6400 + 32}
 }
@@ -378,7 +387,7 @@ func TestMatMulRefuses(t *testing.T) {
 	short, narrow, odd := w, w, w
 	short.Data = w.Data[:len(w.Data)-1]
 	narrow.Cols = 32
-	odd.Type = quant.IQ2XXS
+	odd.Type = quant.Q8_K
 	for name, f := range map[string]func(){
 		"short weights":  func() { MatMul(p, scratch, short, a, out, 4, false) },
 		"other columns":  func() { MatMul(p, scratch, narrow, a, out, 4, false) },

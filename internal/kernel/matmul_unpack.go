@@ -19,6 +19,31 @@ var intFormats = map[quant.Type]*intFormat{
 	quant.Q4_K:  {run: 32, cheap: true, bytes: 144, offset: true, group: unpackQ4K},
 	quant.Q5_K:  {run: 32, bytes: 176, offset: true, group: unpackQ5K},
 	quant.Q6_K:  {run: 16, bytes: 210, group: unpackQ6K},
+
+	quant.IQ1S:   {run: 32, bytes: 50, group: unpackIQ1S},
+	quant.IQ1M:   {run: 16, bytes: 56, group: unpackIQ1M},
+	quant.IQ2XXS: {run: 32, bytes: 66, group: unpackIQ2XXS},
+	quant.IQ2XS:  {run: 16, bytes: 74, group: unpackIQ2XS},
+	quant.IQ2S:   {run: 16, bytes: 82, group: unpackIQ2S},
+	quant.IQ3XXS: {run: 32, bytes: 98, group: unpackIQ3XXS},
+	quant.IQ3S:   {run: 32, bytes: 110, group: unpackIQ3S},
+	quant.IQ4XS:  {run: 32, cheap: true, bytes: 136, group: unpackIQ4XS},
+	quant.TQ1_0:  {run: 32, cheap: true, bytes: 54, group: unpackTQ1_0},
+	quant.TQ2_0:  {run: 32, cheap: true, bytes: 66, group: unpackTQ2_0},
+	quant.Q1_0:   {run: 32, cheap: true, bytes: 2 * 18, group: unpackQ1_0},
+	quant.Q2_0:   {run: 32, cheap: true, bytes: 4 * 18, group: unpackQ2_0},
+	quant.MXFP4:  {run: 32, cheap: true, bytes: 8 * 17, group: blocks(17, unpackMXFP4)},
+	quant.NVFP4:  {run: 16, cheap: true, bytes: 4 * 36, group: unpackNVFP4},
+
+	quant.Int4x32:         groupFormat(quant.Int4x32, unpackInt4),
+	quant.Int4x64:         groupFormat(quant.Int4x64, unpackInt4),
+	quant.Int4x128:        groupFormat(quant.Int4x128, unpackInt4),
+	quant.Int8x32:         groupFormat(quant.Int8x32, unpackInt8),
+	quant.Int8x128:        groupFormat(quant.Int8x128, unpackInt8),
+	quant.LLMInt8x32:      groupFormat(quant.LLMInt8x32, unpackLLMInt8),
+	quant.LLMInt8x128:     groupFormat(quant.LLMInt8x128, unpackLLMInt8),
+	quant.TensorNVFP4x32:  groupFormat(quant.TensorNVFP4x32, unpackTensorNVFP4),
+	quant.TensorNVFP4x128: groupFormat(quant.TensorNVFP4x128, unpackTensorNVFP4),
 }
 
 // blocks unpacks up to 8 blocks of 32 values each, of the given bytes, as one group.

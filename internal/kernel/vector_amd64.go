@@ -49,16 +49,6 @@ func ropePairsAVX2(x *float32, cos *float32, sin *float32, n int)
 //go:noescape
 func toF16AVX2(dst *uint16, src *float32, n int, bad *[8]uint16)
 
-// widenTileAVX2 widens rows of n values, a multiple of 8, that lie stride bytes apart; dst has no gaps.
-//
-//go:noescape
-func widenTileAVX2(dst *float32, src *byte, rows int, n int, stride int)
-
-// attnScoresAVX2 writes the dot products of n query vectors with 8 keys of dim values, a multiple of 8.
-//
-//go:noescape
-func attnScoresAVX2(dst *float32, q *float32, k *float32, n int, dim int)
-
 // attnSoftmaxAVX2 turns the scores of n lines into probabilities and sets their maxima and sums.
 //
 //go:noescape
@@ -69,26 +59,6 @@ func attnSoftmaxAVX2(scores *float32, lo *int32, hi *int32, m *float32, l *float
 //go:noescape
 func attnFactorsAVX2(m *float32, l *float32, mt *float32, lt *float32, alpha *float32, beta *float32, n int)
 
-// attnValues64AVX2 sums probabilities times values over the ranges of n lines and joins the sums to o, whose lines lie stride bytes apart.
-//
-//go:noescape
-func attnValues64AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, alpha *float32, beta *float32, n int, stride int)
-
-// attnValues32AVX2 sums probabilities times values over the ranges of n lines and joins the sums to o, whose lines lie stride bytes apart.
-//
-//go:noescape
-func attnValues32AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, alpha *float32, beta *float32, n int, stride int)
-
-// attnValues16AVX2 sums probabilities times values over the ranges of n lines and joins the sums to o, whose lines lie stride bytes apart.
-//
-//go:noescape
-func attnValues16AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, alpha *float32, beta *float32, n int, stride int)
-
-// attnValues8AVX2 sums probabilities times values over the ranges of n lines and joins the sums to o, whose lines lie stride bytes apart.
-//
-//go:noescape
-func attnValues8AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, alpha *float32, beta *float32, n int, stride int)
-
 // attnFoldAVX2 is o = o·α + add·β; n is a multiple of 8.
 //
 //go:noescape
@@ -98,3 +68,178 @@ func attnFoldAVX2(o *float32, add *float32, n int, alpha float32, beta float32)
 //
 //go:noescape
 func prefetchAVX2(b *byte, n int)
+
+// widenF32AVX2 widens rows of n values, a multiple of 8, that lie stride bytes apart; dst has no gaps.
+//
+//go:noescape
+func widenF32AVX2(dst *float32, src *byte, rows int, n int, stride int)
+
+// attnScores4F32AVX2 writes the dot products of blocks of lines (4 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores4F32AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues4x16F32AVX2 sums probabilities times 16 columns of values over the ranges of lines, 4 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues4x16F32AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnScores1F32AVX2 writes the dot products of blocks of lines (1 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores1F32AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues1x16F32AVX2 sums probabilities times 16 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x16F32AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnValues1x64F32AVX2 sums probabilities times 64 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x64F32AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// widenF16AVX2 widens rows of n values, a multiple of 8, that lie stride bytes apart; dst has no gaps.
+//
+//go:noescape
+func widenF16AVX2(dst *float32, src *byte, rows int, n int, stride int)
+
+// attnScores4F16AVX2 writes the dot products of blocks of lines (4 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores4F16AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues4x16F16AVX2 sums probabilities times 16 columns of values over the ranges of lines, 4 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues4x16F16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnScores1F16AVX2 writes the dot products of blocks of lines (1 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores1F16AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues1x16F16AVX2 sums probabilities times 16 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x16F16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnValues1x64F16AVX2 sums probabilities times 64 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x64F16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// widenBF16AVX2 widens rows of n values, a multiple of 8, that lie stride bytes apart; dst has no gaps.
+//
+//go:noescape
+func widenBF16AVX2(dst *float32, src *byte, rows int, n int, stride int)
+
+// attnScores4BF16AVX2 writes the dot products of blocks of lines (4 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores4BF16AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues4x16BF16AVX2 sums probabilities times 16 columns of values over the ranges of lines, 4 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues4x16BF16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnScores1BF16AVX2 writes the dot products of blocks of lines (1 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores1BF16AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues1x16BF16AVX2 sums probabilities times 16 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x16BF16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnValues1x64BF16AVX2 sums probabilities times 64 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x64BF16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// widenFP8AVX2 widens rows of n values, a multiple of 8, that lie stride bytes apart; dst has no gaps.
+//
+//go:noescape
+func widenFP8AVX2(dst *float32, src *byte, rows int, n int, stride int)
+
+// attnScores4FP8AVX2 writes the dot products of blocks of lines (4 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores4FP8AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues4x16FP8AVX2 sums probabilities times 16 columns of values over the ranges of lines, 4 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues4x16FP8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnScores1FP8AVX2 writes the dot products of blocks of lines (1 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores1FP8AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues1x16FP8AVX2 sums probabilities times 16 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x16FP8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnValues1x64FP8AVX2 sums probabilities times 64 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x64FP8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// widenQ8AVX2 widens rows of n values, a multiple of 32, that lie stride bytes apart; dst has no gaps.
+//
+//go:noescape
+func widenQ8AVX2(dst *float32, src *byte, rows int, n int, stride int)
+
+// attnScores4Q8AVX2 writes the dot products of blocks of lines (4 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores4Q8AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues4x16Q8AVX2 sums probabilities times 16 columns of values over the ranges of lines, 4 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues4x16Q8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnScores1Q8AVX2 writes the dot products of blocks of lines (1 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores1Q8AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues1x16Q8AVX2 sums probabilities times 16 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x16Q8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnValues1x64Q8AVX2 sums probabilities times 64 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x64Q8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnScores4TileAVX2 writes the dot products of blocks of lines (4 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores4TileAVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues4x16TileAVX2 sums probabilities times 16 columns of values over the ranges of lines, 4 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues4x16TileAVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnScores1TileAVX2 writes the dot products of blocks of lines (1 of 4 used) with groups of 16 keys of dim values.
+//
+//go:noescape
+func attnScores1TileAVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+
+// attnValues1x16TileAVX2 sums probabilities times 16 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x16TileAVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+
+// attnValues1x64TileAVX2 sums probabilities times 64 columns of values over the ranges of lines, 1 of which share one, and joins the sums to o.
+//
+//go:noescape
+func attnValues1x64TileAVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)

@@ -154,6 +154,26 @@ DATA vec_minusinf<>+24(SB)/4, $0xff800000
 DATA vec_minusinf<>+28(SB)/4, $0xff800000
 GLOBL vec_minusinf<>(SB), RODATA|NOPTR, $32
 
+DATA vec_fp8scale<>+0(SB)/4, $0x43800000
+DATA vec_fp8scale<>+4(SB)/4, $0x43800000
+DATA vec_fp8scale<>+8(SB)/4, $0x43800000
+DATA vec_fp8scale<>+12(SB)/4, $0x43800000
+DATA vec_fp8scale<>+16(SB)/4, $0x43800000
+DATA vec_fp8scale<>+20(SB)/4, $0x43800000
+DATA vec_fp8scale<>+24(SB)/4, $0x43800000
+DATA vec_fp8scale<>+28(SB)/4, $0x43800000
+GLOBL vec_fp8scale<>(SB), RODATA|NOPTR, $32
+
+DATA vec_fp8bits<>+0(SB)/4, $0xbfffbfff
+DATA vec_fp8bits<>+4(SB)/4, $0xbfffbfff
+DATA vec_fp8bits<>+8(SB)/4, $0xbfffbfff
+DATA vec_fp8bits<>+12(SB)/4, $0xbfffbfff
+DATA vec_fp8bits<>+16(SB)/4, $0xbfffbfff
+DATA vec_fp8bits<>+20(SB)/4, $0xbfffbfff
+DATA vec_fp8bits<>+24(SB)/4, $0xbfffbfff
+DATA vec_fp8bits<>+28(SB)/4, $0xbfffbfff
+GLOBL vec_fp8bits<>(SB), RODATA|NOPTR, $32
+
 DATA vec_sign<>+0(SB)/4, $0x80000000
 DATA vec_sign<>+4(SB)/4, $0x80000000
 DATA vec_sign<>+8(SB)/4, $0x80000000
@@ -446,109 +466,6 @@ toF16:
 
 toF16_end:
 	VMOVDQU X0, (BX)
-	VZEROUPPER
-	RET
-
-// func widenTileAVX2(dst *float32, src *byte, rows int, n int, stride int)
-// Requires: AVX, F16C
-TEXT ·widenTileAVX2(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), AX
-	MOVQ src+8(FP), CX
-	MOVQ rows+16(FP), DX
-	MOVQ n+24(FP), BX
-	MOVQ stride+32(FP), SI
-	SUBQ $0x01, DX
-	JL   widenRow_end
-
-widenRow:
-	MOVQ CX, DI
-	MOVQ BX, R8
-
-widen:
-	VCVTPH2PS (DI), Y0
-	VMOVUPS   Y0, (AX)
-	ADDQ      $0x10, DI
-	ADDQ      $0x20, AX
-	SUBQ      $0x08, R8
-	JG        widen
-	ADDQ      SI, CX
-	SUBQ      $0x01, DX
-	JGE       widenRow
-
-widenRow_end:
-	VZEROUPPER
-	RET
-
-// func attnScoresAVX2(dst *float32, q *float32, k *float32, n int, dim int)
-// Requires: AVX, FMA3
-TEXT ·attnScoresAVX2(SB), NOSPLIT, $0-40
-	MOVQ dst+0(FP), AX
-	MOVQ q+8(FP), CX
-	MOVQ k+16(FP), DX
-	MOVQ n+24(FP), BX
-	MOVQ dim+32(FP), SI
-	MOVQ SI, DI
-	SHLQ $0x02, DI
-	LEAQ (DI)(DI*2), R8
-	LEAQ (DX)(DI*4), R9
-	SUBQ $0x01, BX
-	JL   scoresLine_end
-
-scoresLine:
-	MOVQ   DX, R10
-	MOVQ   R9, R11
-	MOVQ   SI, R12
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-
-scoresDim:
-	VMOVUPS     (CX), Y8
-	VFMADD231PS (R10), Y8, Y0
-	VFMADD231PS (R10)(DI*1), Y8, Y1
-	VFMADD231PS (R10)(DI*2), Y8, Y2
-	VFMADD231PS (R10)(R8*1), Y8, Y3
-	VFMADD231PS (R11), Y8, Y4
-	VFMADD231PS (R11)(DI*1), Y8, Y5
-	VFMADD231PS (R11)(DI*2), Y8, Y6
-	VFMADD231PS (R11)(R8*1), Y8, Y7
-	ADDQ        $0x20, CX
-	ADDQ        $0x20, R10
-	ADDQ        $0x20, R11
-	SUBQ        $0x08, R12
-	JG          scoresDim
-	VINSERTF128 $0x01, X4, Y0, Y8
-	VPERM2F128  $0x31, Y4, Y0, Y0
-	VADDPS      Y8, Y0, Y0
-	VINSERTF128 $0x01, X5, Y1, Y4
-	VPERM2F128  $0x31, Y5, Y1, Y1
-	VADDPS      Y4, Y1, Y1
-	VINSERTF128 $0x01, X6, Y2, Y4
-	VPERM2F128  $0x31, Y6, Y2, Y2
-	VADDPS      Y4, Y2, Y2
-	VINSERTF128 $0x01, X7, Y3, Y4
-	VPERM2F128  $0x31, Y7, Y3, Y3
-	VADDPS      Y4, Y3, Y3
-	VUNPCKLPD   Y1, Y0, Y4
-	VUNPCKHPD   Y1, Y0, Y0
-	VADDPS      Y4, Y0, Y0
-	VUNPCKLPD   Y3, Y2, Y1
-	VUNPCKHPD   Y3, Y2, Y2
-	VADDPS      Y1, Y2, Y2
-	VSHUFPS     $0x88, Y2, Y0, Y1
-	VSHUFPS     $0xdd, Y2, Y0, Y0
-	VADDPS      Y0, Y1, Y1
-	VMOVUPS     Y1, (AX)
-	ADDQ        $0x00000100, AX
-	SUBQ        $0x01, BX
-	JGE         scoresLine
-
-scoresLine_end:
 	VZEROUPPER
 	RET
 
@@ -938,304 +855,6 @@ factors_end:
 	VZEROUPPER
 	RET
 
-// func attnValues64AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, alpha *float32, beta *float32, n int, stride int)
-// Requires: AVX, FMA3
-TEXT ·attnValues64AVX2(SB), NOSPLIT, $0-72
-	MOVQ o+0(FP), AX
-	MOVQ p+8(FP), CX
-	MOVQ v+16(FP), DX
-	MOVQ lo+24(FP), BX
-	MOVQ hi+32(FP), SI
-	MOVQ alpha+40(FP), DI
-	MOVQ beta+48(FP), R8
-	MOVQ n+56(FP), R9
-	MOVQ stride+64(FP), R10
-	SUBQ $0x01, R9
-	JL   line_end
-
-line:
-	MOVLQSX (BX), R11
-	MOVLQSX (SI), R12
-	SUBQ    R11, R12
-	JLE     next
-	LEAQ    (CX)(R11*4), R13
-	IMUL3Q  $0x00000100, R11, R11
-	ADDQ    DX, R11
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-
-position:
-	VBROADCASTSS (R13), Y8
-	VFMADD231PS  (R11), Y8, Y0
-	VFMADD231PS  32(R11), Y8, Y1
-	VFMADD231PS  64(R11), Y8, Y2
-	VFMADD231PS  96(R11), Y8, Y3
-	VFMADD231PS  128(R11), Y8, Y4
-	VFMADD231PS  160(R11), Y8, Y5
-	VFMADD231PS  192(R11), Y8, Y6
-	VFMADD231PS  224(R11), Y8, Y7
-	ADDQ         $0x04, R13
-	ADDQ         $0x00000100, R11
-	DECQ         R12
-	JNE          position
-	CMPL         (DI), $0xbf800000
-	JNE          join
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	VMOVUPS      Y2, 64(AX)
-	VMOVUPS      Y3, 96(AX)
-	VMOVUPS      Y4, 128(AX)
-	VMOVUPS      Y5, 160(AX)
-	VMOVUPS      Y6, 192(AX)
-	VMOVUPS      Y7, 224(AX)
-	JMP          next
-
-join:
-	VBROADCASTSS (DI), Y8
-	VBROADCASTSS (R8), Y9
-	VMULPS       Y0, Y9, Y0
-	VFMADD231PS  (AX), Y8, Y0
-	VMOVUPS      Y0, (AX)
-	VMULPS       Y1, Y9, Y1
-	VFMADD231PS  32(AX), Y8, Y1
-	VMOVUPS      Y1, 32(AX)
-	VMULPS       Y2, Y9, Y2
-	VFMADD231PS  64(AX), Y8, Y2
-	VMOVUPS      Y2, 64(AX)
-	VMULPS       Y3, Y9, Y3
-	VFMADD231PS  96(AX), Y8, Y3
-	VMOVUPS      Y3, 96(AX)
-	VMULPS       Y4, Y9, Y4
-	VFMADD231PS  128(AX), Y8, Y4
-	VMOVUPS      Y4, 128(AX)
-	VMULPS       Y5, Y9, Y5
-	VFMADD231PS  160(AX), Y8, Y5
-	VMOVUPS      Y5, 160(AX)
-	VMULPS       Y6, Y9, Y6
-	VFMADD231PS  192(AX), Y8, Y6
-	VMOVUPS      Y6, 192(AX)
-	VMULPS       Y7, Y9, Y7
-	VFMADD231PS  224(AX), Y8, Y7
-	VMOVUPS      Y7, 224(AX)
-
-next:
-	ADDQ $0x04, BX
-	ADDQ $0x04, SI
-	ADDQ $0x04, DI
-	ADDQ $0x04, R8
-	ADDQ $0x00000100, CX
-	ADDQ R10, AX
-	SUBQ $0x01, R9
-	JGE  line
-
-line_end:
-	VZEROUPPER
-	RET
-
-// func attnValues32AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, alpha *float32, beta *float32, n int, stride int)
-// Requires: AVX, FMA3
-TEXT ·attnValues32AVX2(SB), NOSPLIT, $0-72
-	MOVQ o+0(FP), AX
-	MOVQ p+8(FP), CX
-	MOVQ v+16(FP), DX
-	MOVQ lo+24(FP), BX
-	MOVQ hi+32(FP), SI
-	MOVQ alpha+40(FP), DI
-	MOVQ beta+48(FP), R8
-	MOVQ n+56(FP), R9
-	MOVQ stride+64(FP), R10
-	SUBQ $0x01, R9
-	JL   line_end
-
-line:
-	MOVLQSX (BX), R11
-	MOVLQSX (SI), R12
-	SUBQ    R11, R12
-	JLE     next
-	LEAQ    (CX)(R11*4), R13
-	IMUL3Q  $0x00000080, R11, R11
-	ADDQ    DX, R11
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-
-position:
-	VBROADCASTSS (R13), Y4
-	VFMADD231PS  (R11), Y4, Y0
-	VFMADD231PS  32(R11), Y4, Y1
-	VFMADD231PS  64(R11), Y4, Y2
-	VFMADD231PS  96(R11), Y4, Y3
-	ADDQ         $0x04, R13
-	ADDQ         $0x00000080, R11
-	DECQ         R12
-	JNE          position
-	CMPL         (DI), $0xbf800000
-	JNE          join
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	VMOVUPS      Y2, 64(AX)
-	VMOVUPS      Y3, 96(AX)
-	JMP          next
-
-join:
-	VBROADCASTSS (DI), Y4
-	VBROADCASTSS (R8), Y5
-	VMULPS       Y0, Y5, Y0
-	VFMADD231PS  (AX), Y4, Y0
-	VMOVUPS      Y0, (AX)
-	VMULPS       Y1, Y5, Y1
-	VFMADD231PS  32(AX), Y4, Y1
-	VMOVUPS      Y1, 32(AX)
-	VMULPS       Y2, Y5, Y2
-	VFMADD231PS  64(AX), Y4, Y2
-	VMOVUPS      Y2, 64(AX)
-	VMULPS       Y3, Y5, Y3
-	VFMADD231PS  96(AX), Y4, Y3
-	VMOVUPS      Y3, 96(AX)
-
-next:
-	ADDQ $0x04, BX
-	ADDQ $0x04, SI
-	ADDQ $0x04, DI
-	ADDQ $0x04, R8
-	ADDQ $0x00000100, CX
-	ADDQ R10, AX
-	SUBQ $0x01, R9
-	JGE  line
-
-line_end:
-	VZEROUPPER
-	RET
-
-// func attnValues16AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, alpha *float32, beta *float32, n int, stride int)
-// Requires: AVX, FMA3
-TEXT ·attnValues16AVX2(SB), NOSPLIT, $0-72
-	MOVQ o+0(FP), AX
-	MOVQ p+8(FP), CX
-	MOVQ v+16(FP), DX
-	MOVQ lo+24(FP), BX
-	MOVQ hi+32(FP), SI
-	MOVQ alpha+40(FP), DI
-	MOVQ beta+48(FP), R8
-	MOVQ n+56(FP), R9
-	MOVQ stride+64(FP), R10
-	SUBQ $0x01, R9
-	JL   line_end
-
-line:
-	MOVLQSX (BX), R11
-	MOVLQSX (SI), R12
-	SUBQ    R11, R12
-	JLE     next
-	LEAQ    (CX)(R11*4), R13
-	IMUL3Q  $0x00000040, R11, R11
-	ADDQ    DX, R11
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-
-position:
-	VBROADCASTSS (R13), Y2
-	VFMADD231PS  (R11), Y2, Y0
-	VFMADD231PS  32(R11), Y2, Y1
-	ADDQ         $0x04, R13
-	ADDQ         $0x00000040, R11
-	DECQ         R12
-	JNE          position
-	CMPL         (DI), $0xbf800000
-	JNE          join
-	VMOVUPS      Y0, (AX)
-	VMOVUPS      Y1, 32(AX)
-	JMP          next
-
-join:
-	VBROADCASTSS (DI), Y2
-	VBROADCASTSS (R8), Y3
-	VMULPS       Y0, Y3, Y0
-	VFMADD231PS  (AX), Y2, Y0
-	VMOVUPS      Y0, (AX)
-	VMULPS       Y1, Y3, Y1
-	VFMADD231PS  32(AX), Y2, Y1
-	VMOVUPS      Y1, 32(AX)
-
-next:
-	ADDQ $0x04, BX
-	ADDQ $0x04, SI
-	ADDQ $0x04, DI
-	ADDQ $0x04, R8
-	ADDQ $0x00000100, CX
-	ADDQ R10, AX
-	SUBQ $0x01, R9
-	JGE  line
-
-line_end:
-	VZEROUPPER
-	RET
-
-// func attnValues8AVX2(o *float32, p *float32, v *float32, lo *int32, hi *int32, alpha *float32, beta *float32, n int, stride int)
-// Requires: AVX, FMA3
-TEXT ·attnValues8AVX2(SB), NOSPLIT, $0-72
-	MOVQ o+0(FP), AX
-	MOVQ p+8(FP), CX
-	MOVQ v+16(FP), DX
-	MOVQ lo+24(FP), BX
-	MOVQ hi+32(FP), SI
-	MOVQ alpha+40(FP), DI
-	MOVQ beta+48(FP), R8
-	MOVQ n+56(FP), R9
-	MOVQ stride+64(FP), R10
-	SUBQ $0x01, R9
-	JL   line_end
-
-line:
-	MOVLQSX (BX), R11
-	MOVLQSX (SI), R12
-	SUBQ    R11, R12
-	JLE     next
-	LEAQ    (CX)(R11*4), R13
-	IMUL3Q  $0x00000020, R11, R11
-	ADDQ    DX, R11
-	VXORPS  Y0, Y0, Y0
-
-position:
-	VBROADCASTSS (R13), Y1
-	VFMADD231PS  (R11), Y1, Y0
-	ADDQ         $0x04, R13
-	ADDQ         $0x00000020, R11
-	DECQ         R12
-	JNE          position
-	CMPL         (DI), $0xbf800000
-	JNE          join
-	VMOVUPS      Y0, (AX)
-	JMP          next
-
-join:
-	VBROADCASTSS (DI), Y1
-	VBROADCASTSS (R8), Y2
-	VMULPS       Y0, Y2, Y0
-	VFMADD231PS  (AX), Y1, Y0
-	VMOVUPS      Y0, (AX)
-
-next:
-	ADDQ $0x04, BX
-	ADDQ $0x04, SI
-	ADDQ $0x04, DI
-	ADDQ $0x04, R8
-	ADDQ $0x00000100, CX
-	ADDQ R10, AX
-	SUBQ $0x01, R9
-	JGE  line
-
-line_end:
-	VZEROUPPER
-	RET
-
 // func attnFoldAVX2(o *float32, add *float32, n int, alpha float32, beta float32)
 // Requires: AVX, FMA3
 TEXT ·attnFoldAVX2(SB), NOSPLIT, $0-32
@@ -1271,4 +890,3935 @@ line:
 	ADDQ       $0x40, AX
 	SUBQ       $0x40, CX
 	JG         line
+	RET
+
+// func widenF32AVX2(dst *float32, src *byte, rows int, n int, stride int)
+// Requires: AVX
+TEXT ·widenF32AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ stride+32(FP), SI
+	SUBQ $0x01, DX
+	JL   widenRow_end
+
+widenRow:
+	MOVQ CX, DI
+	MOVQ BX, R8
+
+widen:
+	VMOVUPS (DI), Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, AX
+	SUBQ    $0x08, R8
+	JG      widen
+	ADDQ    SI, CX
+	SUBQ    $0x01, DX
+	JGE     widenRow
+
+widenRow_end:
+	VZEROUPPER
+	RET
+
+// func attnScores4F32AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·attnScores4F32AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+
+group:
+	MOVQ (CX), BX
+	MOVQ 96(CX), R9
+	MOVQ $0x00000008, SI
+
+pass:
+	MOVQ q+8(FP), R10
+	MOVQ blocks+32(FP), DI
+	MOVQ AX, R8
+
+block:
+	MOVQ   BX, R11
+	MOVQ   dim+40(FP), R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS      (R10), Y8
+	VMOVUPS      32(R10), Y9
+	VMOVUPS      64(R10), Y10
+	VMOVUPS      96(R10), Y11
+	VMOVUPS      (R11), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VMOVUPS      (R11)(DX*1), Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	PREFETCHT0   (R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x20, R11
+	ADDQ         $0x00000080, R10
+	SUBQ         $0x08, R12
+	JG           dim
+	VINSERTF128  $0x01, X4, Y0, Y8
+	VPERM2F128   $0x31, Y4, Y0, Y0
+	VADDPS       Y8, Y0, Y0
+	VINSERTF128  $0x01, X5, Y1, Y4
+	VPERM2F128   $0x31, Y5, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	VINSERTF128  $0x01, X6, Y2, Y4
+	VPERM2F128   $0x31, Y6, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VINSERTF128  $0x01, X7, Y3, Y4
+	VPERM2F128   $0x31, Y7, Y3, Y3
+	VADDPS       Y4, Y3, Y3
+	VUNPCKLPD    Y1, Y0, Y4
+	VUNPCKHPD    Y1, Y0, Y0
+	VADDPS       Y4, Y0, Y0
+	VUNPCKLPD    Y3, Y2, Y1
+	VUNPCKHPD    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VSHUFPS      $0x88, Y2, Y0, Y1
+	VSHUFPS      $0xdd, Y2, Y0, Y0
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVLPS      X1, (R8)
+	VMOVHPS      X1, 256(R8)
+	VMOVLPS      X0, 512(R8)
+	VMOVHPS      X0, 768(R8)
+	ADDQ         $0x00000400, R8
+	DECQ         DI
+	JNE          block
+	LEAQ         (BX)(DX*2), BX
+	ADDQ         $0x08, AX
+	DECQ         SI
+	JNE          pass
+	ADDQ         $0x18, CX
+	DECQ         groups+24(FP)
+	JNE          group
+	VZEROUPPER
+	RET
+
+// func attnValues4x16F32AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·attnValues4x16F32AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VBROADCASTSS 256(SI), Y9
+	VBROADCASTSS 512(SI), Y10
+	VBROADCASTSS 768(SI), Y11
+	VMOVUPS      (DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VMOVUPS      32(DI), Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    4(SI)(BX*4), $0xbf800000
+	JNE     join1
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	JMP     joined1
+
+join1:
+	VBROADCASTSS 4(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 4(SI)(BX*4), Y1
+	VMULPS       Y2, Y1, Y2
+	VFMADD231PS  (AX), Y0, Y2
+	VMOVUPS      Y2, (AX)
+	VMULPS       Y3, Y1, Y3
+	VFMADD231PS  32(AX), Y0, Y3
+	VMOVUPS      Y3, 32(AX)
+
+joined1:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    8(SI)(BX*4), $0xbf800000
+	JNE     join2
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	JMP     joined2
+
+join2:
+	VBROADCASTSS 8(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 8(SI)(BX*4), Y1
+	VMULPS       Y4, Y1, Y4
+	VFMADD231PS  (AX), Y0, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       Y5, Y1, Y5
+	VFMADD231PS  32(AX), Y0, Y5
+	VMOVUPS      Y5, 32(AX)
+
+joined2:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    12(SI)(BX*4), $0xbf800000
+	JNE     join3
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	JMP     joined3
+
+join3:
+	VBROADCASTSS 12(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 12(SI)(BX*4), Y1
+	VMULPS       Y6, Y1, Y6
+	VFMADD231PS  (AX), Y0, Y6
+	VMOVUPS      Y6, (AX)
+	VMULPS       Y7, Y1, Y7
+	VFMADD231PS  32(AX), Y0, Y7
+	VMOVUPS      Y7, 32(AX)
+
+joined3:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000400, CX
+	ADDQ $0x04, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnScores1F32AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·attnScores1F32AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+	LEAQ (DX)(DX*2), BX
+
+group:
+	MOVQ (CX), SI
+	MOVQ 96(CX), R10
+	MOVQ $0x00000002, DI
+
+pass:
+	MOVQ q+8(FP), R11
+	MOVQ blocks+32(FP), R8
+	MOVQ AX, R9
+
+block:
+	MOVQ   SI, R12
+	LEAQ   (R12)(DX*4), R13
+	MOVQ   dim+40(FP), R14
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS     (R11), Y8
+	VMOVUPS     (R12), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VMOVUPS     (R12)(DX*1), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VMOVUPS     (R12)(DX*2), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VMOVUPS     (R12)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VMOVUPS     (R13), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VMOVUPS     (R13)(DX*1), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VMOVUPS     (R13)(DX*2), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VMOVUPS     (R13)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y7
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	PREFETCHT0  128(R10)
+	PREFETCHT0  192(R10)
+	ADDQ        $0x00000100, R10
+	ADDQ        $0x20, R12
+	ADDQ        $0x20, R13
+	ADDQ        $0x00000080, R11
+	SUBQ        $0x08, R14
+	JG          dim
+	VINSERTF128 $0x01, X4, Y0, Y8
+	VPERM2F128  $0x31, Y4, Y0, Y0
+	VADDPS      Y8, Y0, Y0
+	VINSERTF128 $0x01, X5, Y1, Y4
+	VPERM2F128  $0x31, Y5, Y1, Y1
+	VADDPS      Y4, Y1, Y1
+	VINSERTF128 $0x01, X6, Y2, Y4
+	VPERM2F128  $0x31, Y6, Y2, Y2
+	VADDPS      Y4, Y2, Y2
+	VINSERTF128 $0x01, X7, Y3, Y4
+	VPERM2F128  $0x31, Y7, Y3, Y3
+	VADDPS      Y4, Y3, Y3
+	VUNPCKLPD   Y1, Y0, Y4
+	VUNPCKHPD   Y1, Y0, Y0
+	VADDPS      Y4, Y0, Y0
+	VUNPCKLPD   Y3, Y2, Y1
+	VUNPCKHPD   Y3, Y2, Y2
+	VADDPS      Y1, Y2, Y2
+	VSHUFPS     $0x88, Y2, Y0, Y1
+	VSHUFPS     $0xdd, Y2, Y0, Y0
+	VADDPS      Y0, Y1, Y1
+	VMOVUPS     Y1, (R9)
+	ADDQ        $0x00000400, R9
+	DECQ        R8
+	JNE         block
+	LEAQ        (SI)(DX*8), SI
+	ADDQ        $0x20, AX
+	DECQ        DI
+	JNE         pass
+	ADDQ        $0x18, CX
+	DECQ        groups+24(FP)
+	JNE         group
+	VZEROUPPER
+	RET
+
+// func attnValues1x16F32AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·attnValues1x16F32AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y2
+	VMOVUPS      (DI), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      32(DI), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y2
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y3
+	VMULPS       Y0, Y3, Y0
+	VFMADD231PS  (AX), Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y3, Y1
+	VFMADD231PS  32(AX), Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnValues1x64F32AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, FMA3, MMX+
+TEXT ·attnValues1x64F32AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VMOVUPS      (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VMOVUPS      32(DI), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VMOVUPS      64(DI), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VMOVUPS      96(DI), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VMOVUPS      128(DI), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VMOVUPS      160(DI), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VMOVUPS      192(DI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VMOVUPS      224(DI), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	PREFETCHT0   128(R8)
+	PREFETCHT0   192(R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	VMOVUPS      Y2, 64(AX)
+	VMOVUPS      Y3, 96(AX)
+	VMOVUPS      Y4, 128(AX)
+	VMOVUPS      Y5, 160(AX)
+	VMOVUPS      Y6, 192(AX)
+	VMOVUPS      Y7, 224(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+	VMULPS       Y2, Y9, Y2
+	VFMADD231PS  64(AX), Y8, Y2
+	VMOVUPS      Y2, 64(AX)
+	VMULPS       Y3, Y9, Y3
+	VFMADD231PS  96(AX), Y8, Y3
+	VMOVUPS      Y3, 96(AX)
+	VMULPS       Y4, Y9, Y4
+	VFMADD231PS  128(AX), Y8, Y4
+	VMOVUPS      Y4, 128(AX)
+	VMULPS       Y5, Y9, Y5
+	VFMADD231PS  160(AX), Y8, Y5
+	VMOVUPS      Y5, 160(AX)
+	VMULPS       Y6, Y9, Y6
+	VFMADD231PS  192(AX), Y8, Y6
+	VMOVUPS      Y6, 192(AX)
+	VMULPS       Y7, Y9, Y7
+	VFMADD231PS  224(AX), Y8, Y7
+	VMOVUPS      Y7, 224(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func widenF16AVX2(dst *float32, src *byte, rows int, n int, stride int)
+// Requires: AVX, F16C
+TEXT ·widenF16AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ stride+32(FP), SI
+	SUBQ $0x01, DX
+	JL   widenRow_end
+
+widenRow:
+	MOVQ CX, DI
+	MOVQ BX, R8
+
+widen:
+	VCVTPH2PS (DI), Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x10, DI
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, R8
+	JG        widen
+	ADDQ      SI, CX
+	SUBQ      $0x01, DX
+	JGE       widenRow
+
+widenRow_end:
+	VZEROUPPER
+	RET
+
+// func attnScores4F16AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·attnScores4F16AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+
+group:
+	MOVQ (CX), BX
+	MOVQ 96(CX), R9
+	MOVQ $0x00000008, SI
+
+pass:
+	MOVQ q+8(FP), R10
+	MOVQ blocks+32(FP), DI
+	MOVQ AX, R8
+
+block:
+	MOVQ   BX, R11
+	MOVQ   dim+40(FP), R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS      (R10), Y8
+	VMOVUPS      32(R10), Y9
+	VMOVUPS      64(R10), Y10
+	VMOVUPS      96(R10), Y11
+	VCVTPH2PS    (R11), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VCVTPH2PS    (R11)(DX*1), Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	PREFETCHT0   (R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x10, R11
+	ADDQ         $0x00000080, R10
+	SUBQ         $0x08, R12
+	JG           dim
+	VINSERTF128  $0x01, X4, Y0, Y8
+	VPERM2F128   $0x31, Y4, Y0, Y0
+	VADDPS       Y8, Y0, Y0
+	VINSERTF128  $0x01, X5, Y1, Y4
+	VPERM2F128   $0x31, Y5, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	VINSERTF128  $0x01, X6, Y2, Y4
+	VPERM2F128   $0x31, Y6, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VINSERTF128  $0x01, X7, Y3, Y4
+	VPERM2F128   $0x31, Y7, Y3, Y3
+	VADDPS       Y4, Y3, Y3
+	VUNPCKLPD    Y1, Y0, Y4
+	VUNPCKHPD    Y1, Y0, Y0
+	VADDPS       Y4, Y0, Y0
+	VUNPCKLPD    Y3, Y2, Y1
+	VUNPCKHPD    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VSHUFPS      $0x88, Y2, Y0, Y1
+	VSHUFPS      $0xdd, Y2, Y0, Y0
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVLPS      X1, (R8)
+	VMOVHPS      X1, 256(R8)
+	VMOVLPS      X0, 512(R8)
+	VMOVHPS      X0, 768(R8)
+	ADDQ         $0x00000400, R8
+	DECQ         DI
+	JNE          block
+	LEAQ         (BX)(DX*2), BX
+	ADDQ         $0x08, AX
+	DECQ         SI
+	JNE          pass
+	ADDQ         $0x18, CX
+	DECQ         groups+24(FP)
+	JNE          group
+	VZEROUPPER
+	RET
+
+// func attnValues4x16F16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues4x16F16AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VBROADCASTSS 256(SI), Y9
+	VBROADCASTSS 512(SI), Y10
+	VBROADCASTSS 768(SI), Y11
+	VCVTPH2PS    (DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VCVTPH2PS    16(DI), Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    4(SI)(BX*4), $0xbf800000
+	JNE     join1
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	JMP     joined1
+
+join1:
+	VBROADCASTSS 4(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 4(SI)(BX*4), Y1
+	VMULPS       Y2, Y1, Y2
+	VFMADD231PS  (AX), Y0, Y2
+	VMOVUPS      Y2, (AX)
+	VMULPS       Y3, Y1, Y3
+	VFMADD231PS  32(AX), Y0, Y3
+	VMOVUPS      Y3, 32(AX)
+
+joined1:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    8(SI)(BX*4), $0xbf800000
+	JNE     join2
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	JMP     joined2
+
+join2:
+	VBROADCASTSS 8(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 8(SI)(BX*4), Y1
+	VMULPS       Y4, Y1, Y4
+	VFMADD231PS  (AX), Y0, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       Y5, Y1, Y5
+	VFMADD231PS  32(AX), Y0, Y5
+	VMOVUPS      Y5, 32(AX)
+
+joined2:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    12(SI)(BX*4), $0xbf800000
+	JNE     join3
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	JMP     joined3
+
+join3:
+	VBROADCASTSS 12(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 12(SI)(BX*4), Y1
+	VMULPS       Y6, Y1, Y6
+	VFMADD231PS  (AX), Y0, Y6
+	VMOVUPS      Y6, (AX)
+	VMULPS       Y7, Y1, Y7
+	VFMADD231PS  32(AX), Y0, Y7
+	VMOVUPS      Y7, 32(AX)
+
+joined3:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000400, CX
+	ADDQ $0x04, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnScores1F16AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·attnScores1F16AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+	LEAQ (DX)(DX*2), BX
+
+group:
+	MOVQ (CX), SI
+	MOVQ 96(CX), R10
+	MOVQ $0x00000002, DI
+
+pass:
+	MOVQ q+8(FP), R11
+	MOVQ blocks+32(FP), R8
+	MOVQ AX, R9
+
+block:
+	MOVQ   SI, R12
+	LEAQ   (R12)(DX*4), R13
+	MOVQ   dim+40(FP), R14
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS     (R11), Y8
+	VCVTPH2PS   (R12), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VCVTPH2PS   (R12)(DX*1), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VCVTPH2PS   (R12)(DX*2), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VCVTPH2PS   (R12)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VCVTPH2PS   (R13), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VCVTPH2PS   (R13)(DX*1), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VCVTPH2PS   (R13)(DX*2), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VCVTPH2PS   (R13)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y7
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	ADDQ        $0x00000080, R10
+	ADDQ        $0x10, R12
+	ADDQ        $0x10, R13
+	ADDQ        $0x00000080, R11
+	SUBQ        $0x08, R14
+	JG          dim
+	VINSERTF128 $0x01, X4, Y0, Y8
+	VPERM2F128  $0x31, Y4, Y0, Y0
+	VADDPS      Y8, Y0, Y0
+	VINSERTF128 $0x01, X5, Y1, Y4
+	VPERM2F128  $0x31, Y5, Y1, Y1
+	VADDPS      Y4, Y1, Y1
+	VINSERTF128 $0x01, X6, Y2, Y4
+	VPERM2F128  $0x31, Y6, Y2, Y2
+	VADDPS      Y4, Y2, Y2
+	VINSERTF128 $0x01, X7, Y3, Y4
+	VPERM2F128  $0x31, Y7, Y3, Y3
+	VADDPS      Y4, Y3, Y3
+	VUNPCKLPD   Y1, Y0, Y4
+	VUNPCKHPD   Y1, Y0, Y0
+	VADDPS      Y4, Y0, Y0
+	VUNPCKLPD   Y3, Y2, Y1
+	VUNPCKHPD   Y3, Y2, Y2
+	VADDPS      Y1, Y2, Y2
+	VSHUFPS     $0x88, Y2, Y0, Y1
+	VSHUFPS     $0xdd, Y2, Y0, Y0
+	VADDPS      Y0, Y1, Y1
+	VMOVUPS     Y1, (R9)
+	ADDQ        $0x00000400, R9
+	DECQ        R8
+	JNE         block
+	LEAQ        (SI)(DX*8), SI
+	ADDQ        $0x20, AX
+	DECQ        DI
+	JNE         pass
+	ADDQ        $0x18, CX
+	DECQ        groups+24(FP)
+	JNE         group
+	VZEROUPPER
+	RET
+
+// func attnValues1x16F16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues1x16F16AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y2
+	VCVTPH2PS    (DI), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VCVTPH2PS    16(DI), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y2
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y3
+	VMULPS       Y0, Y3, Y0
+	VFMADD231PS  (AX), Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y3, Y1
+	VFMADD231PS  32(AX), Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnValues1x64F16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues1x64F16AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VCVTPH2PS    (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VCVTPH2PS    16(DI), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VCVTPH2PS    32(DI), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VCVTPH2PS    48(DI), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VCVTPH2PS    64(DI), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VCVTPH2PS    80(DI), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VCVTPH2PS    96(DI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VCVTPH2PS    112(DI), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	VMOVUPS      Y2, 64(AX)
+	VMOVUPS      Y3, 96(AX)
+	VMOVUPS      Y4, 128(AX)
+	VMOVUPS      Y5, 160(AX)
+	VMOVUPS      Y6, 192(AX)
+	VMOVUPS      Y7, 224(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+	VMULPS       Y2, Y9, Y2
+	VFMADD231PS  64(AX), Y8, Y2
+	VMOVUPS      Y2, 64(AX)
+	VMULPS       Y3, Y9, Y3
+	VFMADD231PS  96(AX), Y8, Y3
+	VMOVUPS      Y3, 96(AX)
+	VMULPS       Y4, Y9, Y4
+	VFMADD231PS  128(AX), Y8, Y4
+	VMOVUPS      Y4, 128(AX)
+	VMULPS       Y5, Y9, Y5
+	VFMADD231PS  160(AX), Y8, Y5
+	VMOVUPS      Y5, 160(AX)
+	VMULPS       Y6, Y9, Y6
+	VFMADD231PS  192(AX), Y8, Y6
+	VMOVUPS      Y6, 192(AX)
+	VMULPS       Y7, Y9, Y7
+	VFMADD231PS  224(AX), Y8, Y7
+	VMOVUPS      Y7, 224(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func widenBF16AVX2(dst *float32, src *byte, rows int, n int, stride int)
+// Requires: AVX, AVX2
+TEXT ·widenBF16AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ stride+32(FP), SI
+	SUBQ $0x01, DX
+	JL   widenRow_end
+
+widenRow:
+	MOVQ CX, DI
+	MOVQ BX, R8
+
+widen:
+	VPMOVZXWD (DI), Y0
+	VPSLLD    $0x10, Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x10, DI
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, R8
+	JG        widen
+	ADDQ      SI, CX
+	SUBQ      $0x01, DX
+	JGE       widenRow
+
+widenRow_end:
+	VZEROUPPER
+	RET
+
+// func attnScores4BF16AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·attnScores4BF16AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+
+group:
+	MOVQ (CX), BX
+	MOVQ 96(CX), R9
+	MOVQ $0x00000008, SI
+
+pass:
+	MOVQ q+8(FP), R10
+	MOVQ blocks+32(FP), DI
+	MOVQ AX, R8
+
+block:
+	MOVQ   BX, R11
+	MOVQ   dim+40(FP), R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS      (R10), Y8
+	VMOVUPS      32(R10), Y9
+	VMOVUPS      64(R10), Y10
+	VMOVUPS      96(R10), Y11
+	VPMOVZXWD    (R11), Y12
+	VPSLLD       $0x10, Y12, Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VPMOVZXWD    (R11)(DX*1), Y12
+	VPSLLD       $0x10, Y12, Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	PREFETCHT0   (R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x10, R11
+	ADDQ         $0x00000080, R10
+	SUBQ         $0x08, R12
+	JG           dim
+	VINSERTF128  $0x01, X4, Y0, Y8
+	VPERM2F128   $0x31, Y4, Y0, Y0
+	VADDPS       Y8, Y0, Y0
+	VINSERTF128  $0x01, X5, Y1, Y4
+	VPERM2F128   $0x31, Y5, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	VINSERTF128  $0x01, X6, Y2, Y4
+	VPERM2F128   $0x31, Y6, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VINSERTF128  $0x01, X7, Y3, Y4
+	VPERM2F128   $0x31, Y7, Y3, Y3
+	VADDPS       Y4, Y3, Y3
+	VUNPCKLPD    Y1, Y0, Y4
+	VUNPCKHPD    Y1, Y0, Y0
+	VADDPS       Y4, Y0, Y0
+	VUNPCKLPD    Y3, Y2, Y1
+	VUNPCKHPD    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VSHUFPS      $0x88, Y2, Y0, Y1
+	VSHUFPS      $0xdd, Y2, Y0, Y0
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVLPS      X1, (R8)
+	VMOVHPS      X1, 256(R8)
+	VMOVLPS      X0, 512(R8)
+	VMOVHPS      X0, 768(R8)
+	ADDQ         $0x00000400, R8
+	DECQ         DI
+	JNE          block
+	LEAQ         (BX)(DX*2), BX
+	ADDQ         $0x08, AX
+	DECQ         SI
+	JNE          pass
+	ADDQ         $0x18, CX
+	DECQ         groups+24(FP)
+	JNE          group
+	VZEROUPPER
+	RET
+
+// func attnValues4x16BF16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·attnValues4x16BF16AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VBROADCASTSS 256(SI), Y9
+	VBROADCASTSS 512(SI), Y10
+	VBROADCASTSS 768(SI), Y11
+	VPMOVZXWD    (DI), Y12
+	VPSLLD       $0x10, Y12, Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VPMOVZXWD    16(DI), Y12
+	VPSLLD       $0x10, Y12, Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    4(SI)(BX*4), $0xbf800000
+	JNE     join1
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	JMP     joined1
+
+join1:
+	VBROADCASTSS 4(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 4(SI)(BX*4), Y1
+	VMULPS       Y2, Y1, Y2
+	VFMADD231PS  (AX), Y0, Y2
+	VMOVUPS      Y2, (AX)
+	VMULPS       Y3, Y1, Y3
+	VFMADD231PS  32(AX), Y0, Y3
+	VMOVUPS      Y3, 32(AX)
+
+joined1:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    8(SI)(BX*4), $0xbf800000
+	JNE     join2
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	JMP     joined2
+
+join2:
+	VBROADCASTSS 8(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 8(SI)(BX*4), Y1
+	VMULPS       Y4, Y1, Y4
+	VFMADD231PS  (AX), Y0, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       Y5, Y1, Y5
+	VFMADD231PS  32(AX), Y0, Y5
+	VMOVUPS      Y5, 32(AX)
+
+joined2:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    12(SI)(BX*4), $0xbf800000
+	JNE     join3
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	JMP     joined3
+
+join3:
+	VBROADCASTSS 12(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 12(SI)(BX*4), Y1
+	VMULPS       Y6, Y1, Y6
+	VFMADD231PS  (AX), Y0, Y6
+	VMOVUPS      Y6, (AX)
+	VMULPS       Y7, Y1, Y7
+	VFMADD231PS  32(AX), Y0, Y7
+	VMOVUPS      Y7, 32(AX)
+
+joined3:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000400, CX
+	ADDQ $0x04, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnScores1BF16AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, AVX2, FMA3, MMX+
+TEXT ·attnScores1BF16AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+	LEAQ (DX)(DX*2), BX
+
+group:
+	MOVQ (CX), SI
+	MOVQ 96(CX), R10
+	MOVQ $0x00000002, DI
+
+pass:
+	MOVQ q+8(FP), R11
+	MOVQ blocks+32(FP), R8
+	MOVQ AX, R9
+
+block:
+	MOVQ   SI, R12
+	LEAQ   (R12)(DX*4), R13
+	MOVQ   dim+40(FP), R14
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS     (R11), Y8
+	VPMOVZXWD   (R12), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y0
+	VPMOVZXWD   (R12)(DX*1), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y1
+	VPMOVZXWD   (R12)(DX*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y2
+	VPMOVZXWD   (R12)(BX*1), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y3
+	VPMOVZXWD   (R13), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y4
+	VPMOVZXWD   (R13)(DX*1), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y5
+	VPMOVZXWD   (R13)(DX*2), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y6
+	VPMOVZXWD   (R13)(BX*1), Y9
+	VPSLLD      $0x10, Y9, Y9
+	VFMADD231PS Y9, Y8, Y7
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	ADDQ        $0x00000080, R10
+	ADDQ        $0x10, R12
+	ADDQ        $0x10, R13
+	ADDQ        $0x00000080, R11
+	SUBQ        $0x08, R14
+	JG          dim
+	VINSERTF128 $0x01, X4, Y0, Y8
+	VPERM2F128  $0x31, Y4, Y0, Y0
+	VADDPS      Y8, Y0, Y0
+	VINSERTF128 $0x01, X5, Y1, Y4
+	VPERM2F128  $0x31, Y5, Y1, Y1
+	VADDPS      Y4, Y1, Y1
+	VINSERTF128 $0x01, X6, Y2, Y4
+	VPERM2F128  $0x31, Y6, Y2, Y2
+	VADDPS      Y4, Y2, Y2
+	VINSERTF128 $0x01, X7, Y3, Y4
+	VPERM2F128  $0x31, Y7, Y3, Y3
+	VADDPS      Y4, Y3, Y3
+	VUNPCKLPD   Y1, Y0, Y4
+	VUNPCKHPD   Y1, Y0, Y0
+	VADDPS      Y4, Y0, Y0
+	VUNPCKLPD   Y3, Y2, Y1
+	VUNPCKHPD   Y3, Y2, Y2
+	VADDPS      Y1, Y2, Y2
+	VSHUFPS     $0x88, Y2, Y0, Y1
+	VSHUFPS     $0xdd, Y2, Y0, Y0
+	VADDPS      Y0, Y1, Y1
+	VMOVUPS     Y1, (R9)
+	ADDQ        $0x00000400, R9
+	DECQ        R8
+	JNE         block
+	LEAQ        (SI)(DX*8), SI
+	ADDQ        $0x20, AX
+	DECQ        DI
+	JNE         pass
+	ADDQ        $0x18, CX
+	DECQ        groups+24(FP)
+	JNE         group
+	VZEROUPPER
+	RET
+
+// func attnValues1x16BF16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·attnValues1x16BF16AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y2
+	VPMOVZXWD    (DI), Y3
+	VPSLLD       $0x10, Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VPMOVZXWD    16(DI), Y3
+	VPSLLD       $0x10, Y3, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y2
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y3
+	VMULPS       Y0, Y3, Y0
+	VFMADD231PS  (AX), Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y3, Y1
+	VFMADD231PS  32(AX), Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnValues1x64BF16AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, AVX2, CMOV, FMA3, MMX+
+TEXT ·attnValues1x64BF16AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VPMOVZXWD    (DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVZXWD    16(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVZXWD    32(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVZXWD    48(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVZXWD    64(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVZXWD    80(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVZXWD    96(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVZXWD    112(DI), Y9
+	VPSLLD       $0x10, Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	PREFETCHT0   64(R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	VMOVUPS      Y2, 64(AX)
+	VMOVUPS      Y3, 96(AX)
+	VMOVUPS      Y4, 128(AX)
+	VMOVUPS      Y5, 160(AX)
+	VMOVUPS      Y6, 192(AX)
+	VMOVUPS      Y7, 224(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+	VMULPS       Y2, Y9, Y2
+	VFMADD231PS  64(AX), Y8, Y2
+	VMOVUPS      Y2, 64(AX)
+	VMULPS       Y3, Y9, Y3
+	VFMADD231PS  96(AX), Y8, Y3
+	VMOVUPS      Y3, 96(AX)
+	VMULPS       Y4, Y9, Y4
+	VFMADD231PS  128(AX), Y8, Y4
+	VMOVUPS      Y4, 128(AX)
+	VMULPS       Y5, Y9, Y5
+	VFMADD231PS  160(AX), Y8, Y5
+	VMOVUPS      Y5, 160(AX)
+	VMULPS       Y6, Y9, Y6
+	VFMADD231PS  192(AX), Y8, Y6
+	VMOVUPS      Y6, 192(AX)
+	VMULPS       Y7, Y9, Y7
+	VFMADD231PS  224(AX), Y8, Y7
+	VMOVUPS      Y7, 224(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func widenFP8AVX2(dst *float32, src *byte, rows int, n int, stride int)
+// Requires: AVX, F16C
+TEXT ·widenFP8AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ stride+32(FP), SI
+	SUBQ $0x01, DX
+	JL   widenRow_end
+
+widenRow:
+	MOVQ CX, DI
+	MOVQ BX, R8
+
+widen:
+	VPMOVSXBW (DI), X0
+	VPSLLW    $0x07, X0, X0
+	VPAND     vec_fp8bits<>+0(SB), X0, X0
+	VCVTPH2PS X0, Y0
+	VMULPS    vec_fp8scale<>+0(SB), Y0, Y0
+	VMOVUPS   Y0, (AX)
+	ADDQ      $0x08, DI
+	ADDQ      $0x20, AX
+	SUBQ      $0x08, R8
+	JG        widen
+	ADDQ      SI, CX
+	SUBQ      $0x01, DX
+	JGE       widenRow
+
+widenRow_end:
+	VZEROUPPER
+	RET
+
+// func attnScores4FP8AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·attnScores4FP8AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+
+group:
+	MOVQ (CX), BX
+	MOVQ 96(CX), R9
+	MOVQ $0x00000008, SI
+
+pass:
+	MOVQ q+8(FP), R10
+	MOVQ blocks+32(FP), DI
+	MOVQ AX, R8
+
+block:
+	MOVQ   BX, R11
+	MOVQ   dim+40(FP), R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS      (R10), Y8
+	VMOVUPS      32(R10), Y9
+	VMOVUPS      64(R10), Y10
+	VMOVUPS      96(R10), Y11
+	VPMOVSXBW    (R11), X12
+	VPSLLW       $0x07, X12, X12
+	VPAND        vec_fp8bits<>+0(SB), X12, X12
+	VCVTPH2PS    X12, Y12
+	VMULPS       vec_fp8scale<>+0(SB), Y12, Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VPMOVSXBW    (R11)(DX*1), X12
+	VPSLLW       $0x07, X12, X12
+	VPAND        vec_fp8bits<>+0(SB), X12, X12
+	VCVTPH2PS    X12, Y12
+	VMULPS       vec_fp8scale<>+0(SB), Y12, Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	PREFETCHT0   (R9)
+	ADDQ         $0x00000040, R9
+	ADDQ         $0x08, R11
+	ADDQ         $0x00000080, R10
+	SUBQ         $0x08, R12
+	JG           dim
+	VINSERTF128  $0x01, X4, Y0, Y8
+	VPERM2F128   $0x31, Y4, Y0, Y0
+	VADDPS       Y8, Y0, Y0
+	VINSERTF128  $0x01, X5, Y1, Y4
+	VPERM2F128   $0x31, Y5, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	VINSERTF128  $0x01, X6, Y2, Y4
+	VPERM2F128   $0x31, Y6, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VINSERTF128  $0x01, X7, Y3, Y4
+	VPERM2F128   $0x31, Y7, Y3, Y3
+	VADDPS       Y4, Y3, Y3
+	VUNPCKLPD    Y1, Y0, Y4
+	VUNPCKHPD    Y1, Y0, Y0
+	VADDPS       Y4, Y0, Y0
+	VUNPCKLPD    Y3, Y2, Y1
+	VUNPCKHPD    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VSHUFPS      $0x88, Y2, Y0, Y1
+	VSHUFPS      $0xdd, Y2, Y0, Y0
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVLPS      X1, (R8)
+	VMOVHPS      X1, 256(R8)
+	VMOVLPS      X0, 512(R8)
+	VMOVHPS      X0, 768(R8)
+	ADDQ         $0x00000400, R8
+	DECQ         DI
+	JNE          block
+	LEAQ         (BX)(DX*2), BX
+	ADDQ         $0x08, AX
+	DECQ         SI
+	JNE          pass
+	ADDQ         $0x18, CX
+	DECQ         groups+24(FP)
+	JNE          group
+	VZEROUPPER
+	RET
+
+// func attnValues4x16FP8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues4x16FP8AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VBROADCASTSS 256(SI), Y9
+	VBROADCASTSS 512(SI), Y10
+	VBROADCASTSS 768(SI), Y11
+	VPMOVSXBW    (DI), X12
+	VPSLLW       $0x07, X12, X12
+	VPAND        vec_fp8bits<>+0(SB), X12, X12
+	VCVTPH2PS    X12, Y12
+	VMULPS       vec_fp8scale<>+0(SB), Y12, Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VPMOVSXBW    8(DI), X12
+	VPSLLW       $0x07, X12, X12
+	VPAND        vec_fp8bits<>+0(SB), X12, X12
+	VCVTPH2PS    X12, Y12
+	VMULPS       vec_fp8scale<>+0(SB), Y12, Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    4(SI)(BX*4), $0xbf800000
+	JNE     join1
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	JMP     joined1
+
+join1:
+	VBROADCASTSS 4(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 4(SI)(BX*4), Y1
+	VMULPS       Y2, Y1, Y2
+	VFMADD231PS  (AX), Y0, Y2
+	VMOVUPS      Y2, (AX)
+	VMULPS       Y3, Y1, Y3
+	VFMADD231PS  32(AX), Y0, Y3
+	VMOVUPS      Y3, 32(AX)
+
+joined1:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    8(SI)(BX*4), $0xbf800000
+	JNE     join2
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	JMP     joined2
+
+join2:
+	VBROADCASTSS 8(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 8(SI)(BX*4), Y1
+	VMULPS       Y4, Y1, Y4
+	VFMADD231PS  (AX), Y0, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       Y5, Y1, Y5
+	VFMADD231PS  32(AX), Y0, Y5
+	VMOVUPS      Y5, 32(AX)
+
+joined2:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    12(SI)(BX*4), $0xbf800000
+	JNE     join3
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	JMP     joined3
+
+join3:
+	VBROADCASTSS 12(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 12(SI)(BX*4), Y1
+	VMULPS       Y6, Y1, Y6
+	VFMADD231PS  (AX), Y0, Y6
+	VMOVUPS      Y6, (AX)
+	VMULPS       Y7, Y1, Y7
+	VFMADD231PS  32(AX), Y0, Y7
+	VMOVUPS      Y7, 32(AX)
+
+joined3:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000400, CX
+	ADDQ $0x04, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnScores1FP8AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·attnScores1FP8AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+	LEAQ (DX)(DX*2), BX
+
+group:
+	MOVQ (CX), SI
+	MOVQ 96(CX), R10
+	MOVQ $0x00000002, DI
+
+pass:
+	MOVQ q+8(FP), R11
+	MOVQ blocks+32(FP), R8
+	MOVQ AX, R9
+
+block:
+	MOVQ   SI, R12
+	LEAQ   (R12)(DX*4), R13
+	MOVQ   dim+40(FP), R14
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS     (R11), Y8
+	VPMOVSXBW   (R12), X9
+	VPSLLW      $0x07, X9, X9
+	VPAND       vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS   X9, Y9
+	VMULPS      vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS Y9, Y8, Y0
+	VPMOVSXBW   (R12)(DX*1), X9
+	VPSLLW      $0x07, X9, X9
+	VPAND       vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS   X9, Y9
+	VMULPS      vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS Y9, Y8, Y1
+	VPMOVSXBW   (R12)(DX*2), X9
+	VPSLLW      $0x07, X9, X9
+	VPAND       vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS   X9, Y9
+	VMULPS      vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS Y9, Y8, Y2
+	VPMOVSXBW   (R12)(BX*1), X9
+	VPSLLW      $0x07, X9, X9
+	VPAND       vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS   X9, Y9
+	VMULPS      vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS Y9, Y8, Y3
+	VPMOVSXBW   (R13), X9
+	VPSLLW      $0x07, X9, X9
+	VPAND       vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS   X9, Y9
+	VMULPS      vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS Y9, Y8, Y4
+	VPMOVSXBW   (R13)(DX*1), X9
+	VPSLLW      $0x07, X9, X9
+	VPAND       vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS   X9, Y9
+	VMULPS      vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS Y9, Y8, Y5
+	VPMOVSXBW   (R13)(DX*2), X9
+	VPSLLW      $0x07, X9, X9
+	VPAND       vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS   X9, Y9
+	VMULPS      vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS Y9, Y8, Y6
+	VPMOVSXBW   (R13)(BX*1), X9
+	VPSLLW      $0x07, X9, X9
+	VPAND       vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS   X9, Y9
+	VMULPS      vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS Y9, Y8, Y7
+	PREFETCHT0  (R10)
+	ADDQ        $0x00000040, R10
+	ADDQ        $0x08, R12
+	ADDQ        $0x08, R13
+	ADDQ        $0x00000080, R11
+	SUBQ        $0x08, R14
+	JG          dim
+	VINSERTF128 $0x01, X4, Y0, Y8
+	VPERM2F128  $0x31, Y4, Y0, Y0
+	VADDPS      Y8, Y0, Y0
+	VINSERTF128 $0x01, X5, Y1, Y4
+	VPERM2F128  $0x31, Y5, Y1, Y1
+	VADDPS      Y4, Y1, Y1
+	VINSERTF128 $0x01, X6, Y2, Y4
+	VPERM2F128  $0x31, Y6, Y2, Y2
+	VADDPS      Y4, Y2, Y2
+	VINSERTF128 $0x01, X7, Y3, Y4
+	VPERM2F128  $0x31, Y7, Y3, Y3
+	VADDPS      Y4, Y3, Y3
+	VUNPCKLPD   Y1, Y0, Y4
+	VUNPCKHPD   Y1, Y0, Y0
+	VADDPS      Y4, Y0, Y0
+	VUNPCKLPD   Y3, Y2, Y1
+	VUNPCKHPD   Y3, Y2, Y2
+	VADDPS      Y1, Y2, Y2
+	VSHUFPS     $0x88, Y2, Y0, Y1
+	VSHUFPS     $0xdd, Y2, Y0, Y0
+	VADDPS      Y0, Y1, Y1
+	VMOVUPS     Y1, (R9)
+	ADDQ        $0x00000400, R9
+	DECQ        R8
+	JNE         block
+	LEAQ        (SI)(DX*8), SI
+	ADDQ        $0x20, AX
+	DECQ        DI
+	JNE         pass
+	ADDQ        $0x18, CX
+	DECQ        groups+24(FP)
+	JNE         group
+	VZEROUPPER
+	RET
+
+// func attnValues1x16FP8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues1x16FP8AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y2
+	VPMOVSXBW    (DI), X3
+	VPSLLW       $0x07, X3, X3
+	VPAND        vec_fp8bits<>+0(SB), X3, X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       vec_fp8scale<>+0(SB), Y3, Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VPMOVSXBW    8(DI), X3
+	VPSLLW       $0x07, X3, X3
+	VPAND        vec_fp8bits<>+0(SB), X3, X3
+	VCVTPH2PS    X3, Y3
+	VMULPS       vec_fp8scale<>+0(SB), Y3, Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y2
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y3
+	VMULPS       Y0, Y3, Y0
+	VFMADD231PS  (AX), Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y3, Y1
+	VFMADD231PS  32(AX), Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnValues1x64FP8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues1x64FP8AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VPMOVSXBW    (DI), X9
+	VPSLLW       $0x07, X9, X9
+	VPAND        vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VPMOVSXBW    8(DI), X9
+	VPSLLW       $0x07, X9, X9
+	VPAND        vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VPMOVSXBW    16(DI), X9
+	VPSLLW       $0x07, X9, X9
+	VPAND        vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VPMOVSXBW    24(DI), X9
+	VPSLLW       $0x07, X9, X9
+	VPAND        vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VPMOVSXBW    32(DI), X9
+	VPSLLW       $0x07, X9, X9
+	VPAND        vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VPMOVSXBW    40(DI), X9
+	VPSLLW       $0x07, X9, X9
+	VPAND        vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VPMOVSXBW    48(DI), X9
+	VPSLLW       $0x07, X9, X9
+	VPAND        vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VPMOVSXBW    56(DI), X9
+	VPSLLW       $0x07, X9, X9
+	VPAND        vec_fp8bits<>+0(SB), X9, X9
+	VCVTPH2PS    X9, Y9
+	VMULPS       vec_fp8scale<>+0(SB), Y9, Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	VMOVUPS      Y2, 64(AX)
+	VMOVUPS      Y3, 96(AX)
+	VMOVUPS      Y4, 128(AX)
+	VMOVUPS      Y5, 160(AX)
+	VMOVUPS      Y6, 192(AX)
+	VMOVUPS      Y7, 224(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+	VMULPS       Y2, Y9, Y2
+	VFMADD231PS  64(AX), Y8, Y2
+	VMOVUPS      Y2, 64(AX)
+	VMULPS       Y3, Y9, Y3
+	VFMADD231PS  96(AX), Y8, Y3
+	VMOVUPS      Y3, 96(AX)
+	VMULPS       Y4, Y9, Y4
+	VFMADD231PS  128(AX), Y8, Y4
+	VMOVUPS      Y4, 128(AX)
+	VMULPS       Y5, Y9, Y5
+	VFMADD231PS  160(AX), Y8, Y5
+	VMOVUPS      Y5, 160(AX)
+	VMULPS       Y6, Y9, Y6
+	VFMADD231PS  192(AX), Y8, Y6
+	VMOVUPS      Y6, 192(AX)
+	VMULPS       Y7, Y9, Y7
+	VFMADD231PS  224(AX), Y8, Y7
+	VMOVUPS      Y7, 224(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func widenQ8AVX2(dst *float32, src *byte, rows int, n int, stride int)
+// Requires: AVX, AVX2, F16C
+TEXT ·widenQ8AVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ rows+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ stride+32(FP), SI
+	SUBQ $0x01, DX
+	JL   widenRow_end
+
+widenRow:
+	MOVQ CX, DI
+	MOVQ BX, R8
+
+widen:
+	VPBROADCASTW (DI), X0
+	VCVTPH2PS    X0, Y0
+	VPMOVSXBD    2(DI), Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (AX)
+	VPMOVSXBD    10(DI), Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, 32(AX)
+	VPMOVSXBD    18(DI), Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, 64(AX)
+	VPMOVSXBD    26(DI), Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y0, Y1, Y1
+	VMOVUPS      Y1, 96(AX)
+	ADDQ         $0x22, DI
+	ADDQ         $0x80, AX
+	SUBQ         $0x20, R8
+	JG           widen
+	ADDQ         SI, CX
+	SUBQ         $0x01, DX
+	JGE          widenRow
+
+widenRow_end:
+	VZEROUPPER
+	RET
+
+// func attnScores4Q8AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·attnScores4Q8AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+
+group:
+	MOVQ (CX), BX
+	MOVQ 96(CX), R9
+	MOVQ $0x00000008, SI
+
+pass:
+	MOVQ q+8(FP), R10
+	MOVQ blocks+32(FP), DI
+	MOVQ AX, R8
+
+block:
+	MOVQ   BX, R11
+	MOVQ   dim+40(FP), R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VPBROADCASTW (R11), X8
+	VCVTPH2PS    X8, Y8
+	VPBROADCASTW (R11)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VMOVUPS      (R10), Y10
+	VMOVUPS      32(R10), Y11
+	VMOVUPS      64(R10), Y12
+	VMOVUPS      96(R10), Y13
+	VPMOVSXBD    2(R11), Y14
+	VCVTDQ2PS    Y14, Y14
+	VMULPS       Y8, Y14, Y14
+	VFMADD231PS  Y14, Y10, Y0
+	VFMADD231PS  Y14, Y11, Y2
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y6
+	VPMOVSXBD    2(R11)(DX*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VMULPS       Y9, Y14, Y14
+	VFMADD231PS  Y14, Y10, Y1
+	VFMADD231PS  Y14, Y11, Y3
+	VFMADD231PS  Y14, Y12, Y5
+	VFMADD231PS  Y14, Y13, Y7
+	VMOVUPS      128(R10), Y10
+	VMOVUPS      160(R10), Y11
+	VMOVUPS      192(R10), Y12
+	VMOVUPS      224(R10), Y13
+	VPMOVSXBD    10(R11), Y14
+	VCVTDQ2PS    Y14, Y14
+	VMULPS       Y8, Y14, Y14
+	VFMADD231PS  Y14, Y10, Y0
+	VFMADD231PS  Y14, Y11, Y2
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y6
+	VPMOVSXBD    10(R11)(DX*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VMULPS       Y9, Y14, Y14
+	VFMADD231PS  Y14, Y10, Y1
+	VFMADD231PS  Y14, Y11, Y3
+	VFMADD231PS  Y14, Y12, Y5
+	VFMADD231PS  Y14, Y13, Y7
+	VMOVUPS      256(R10), Y10
+	VMOVUPS      288(R10), Y11
+	VMOVUPS      320(R10), Y12
+	VMOVUPS      352(R10), Y13
+	VPMOVSXBD    18(R11), Y14
+	VCVTDQ2PS    Y14, Y14
+	VMULPS       Y8, Y14, Y14
+	VFMADD231PS  Y14, Y10, Y0
+	VFMADD231PS  Y14, Y11, Y2
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y6
+	VPMOVSXBD    18(R11)(DX*1), Y14
+	VCVTDQ2PS    Y14, Y14
+	VMULPS       Y9, Y14, Y14
+	VFMADD231PS  Y14, Y10, Y1
+	VFMADD231PS  Y14, Y11, Y3
+	VFMADD231PS  Y14, Y12, Y5
+	VFMADD231PS  Y14, Y13, Y7
+	VMOVUPS      384(R10), Y10
+	VMOVUPS      416(R10), Y11
+	VMOVUPS      448(R10), Y12
+	VMOVUPS      480(R10), Y13
+	VPMOVSXBD    26(R11), Y14
+	VCVTDQ2PS    Y14, Y14
+	VMULPS       Y8, Y14, Y14
+	VFMADD231PS  Y14, Y10, Y0
+	VFMADD231PS  Y14, Y11, Y2
+	VFMADD231PS  Y14, Y12, Y4
+	VFMADD231PS  Y14, Y13, Y6
+	VPMOVSXBD    26(R11)(DX*1), Y8
+	VCVTDQ2PS    Y8, Y8
+	VMULPS       Y9, Y8, Y8
+	VFMADD231PS  Y8, Y10, Y1
+	VFMADD231PS  Y8, Y11, Y3
+	VFMADD231PS  Y8, Y12, Y5
+	VFMADD231PS  Y8, Y13, Y7
+	PREFETCHT0   (R9)
+	PREFETCHT0   64(R9)
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x22, R11
+	ADDQ         $0x00000200, R10
+	SUBQ         $0x20, R12
+	JG           dim
+	VINSERTF128  $0x01, X4, Y0, Y8
+	VPERM2F128   $0x31, Y4, Y0, Y0
+	VADDPS       Y8, Y0, Y0
+	VINSERTF128  $0x01, X5, Y1, Y4
+	VPERM2F128   $0x31, Y5, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	VINSERTF128  $0x01, X6, Y2, Y4
+	VPERM2F128   $0x31, Y6, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VINSERTF128  $0x01, X7, Y3, Y4
+	VPERM2F128   $0x31, Y7, Y3, Y3
+	VADDPS       Y4, Y3, Y3
+	VUNPCKLPD    Y1, Y0, Y4
+	VUNPCKHPD    Y1, Y0, Y0
+	VADDPS       Y4, Y0, Y0
+	VUNPCKLPD    Y3, Y2, Y1
+	VUNPCKHPD    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VSHUFPS      $0x88, Y2, Y0, Y1
+	VSHUFPS      $0xdd, Y2, Y0, Y0
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVLPS      X1, (R8)
+	VMOVHPS      X1, 256(R8)
+	VMOVLPS      X0, 512(R8)
+	VMOVHPS      X0, 768(R8)
+	ADDQ         $0x00000400, R8
+	DECQ         DI
+	JNE          block
+	LEAQ         (BX)(DX*2), BX
+	ADDQ         $0x08, AX
+	DECQ         SI
+	JNE          pass
+	ADDQ         $0x18, CX
+	DECQ         groups+24(FP)
+	JNE          group
+	VZEROUPPER
+	RET
+
+// func attnValues4x16Q8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues4x16Q8AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+	MOVQ soff+88(FP), R9
+	SUBQ voff+80(FP), R9
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R10
+	SUBQ    R8, R10
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R11
+	SHRQ   $0x04, R11
+	IMUL3Q $0x18, R11, R11
+	ADDQ   rows+16(FP), R11
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R12
+	SUBQ   R8, R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R11), R8
+	ADDQ    DI, R8
+	ADDQ    (R11), DI
+	CMPQ    R10, R12
+	CMOVQLT R10, R12
+	SUBQ    R12, R10
+
+position:
+	VBROADCASTSS (SI), Y8
+	VBROADCASTSS 256(SI), Y9
+	VBROADCASTSS 512(SI), Y10
+	VBROADCASTSS 768(SI), Y11
+	VPBROADCASTW (DI)(R9*1), X12
+	VCVTPH2PS    X12, Y12
+	VPMOVSXBD    (DI), Y13
+	VCVTDQ2PS    Y13, Y13
+	VMULPS       Y12, Y13, Y13
+	VFMADD231PS  Y13, Y8, Y0
+	VFMADD231PS  Y13, Y9, Y2
+	VFMADD231PS  Y13, Y10, Y4
+	VFMADD231PS  Y13, Y11, Y6
+	VPMOVSXBD    8(DI), Y13
+	VCVTDQ2PS    Y13, Y13
+	VMULPS       Y12, Y13, Y13
+	VFMADD231PS  Y13, Y8, Y1
+	VFMADD231PS  Y13, Y9, Y3
+	VFMADD231PS  Y13, Y10, Y5
+	VFMADD231PS  Y13, Y11, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R12
+	JNE          position
+	ADDQ         $0x18, R11
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R12
+	TESTQ        R10, R10
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    4(SI)(BX*4), $0xbf800000
+	JNE     join1
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	JMP     joined1
+
+join1:
+	VBROADCASTSS 4(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 4(SI)(BX*4), Y1
+	VMULPS       Y2, Y1, Y2
+	VFMADD231PS  (AX), Y0, Y2
+	VMOVUPS      Y2, (AX)
+	VMULPS       Y3, Y1, Y3
+	VFMADD231PS  32(AX), Y0, Y3
+	VMOVUPS      Y3, 32(AX)
+
+joined1:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    8(SI)(BX*4), $0xbf800000
+	JNE     join2
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	JMP     joined2
+
+join2:
+	VBROADCASTSS 8(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 8(SI)(BX*4), Y1
+	VMULPS       Y4, Y1, Y4
+	VFMADD231PS  (AX), Y0, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       Y5, Y1, Y5
+	VFMADD231PS  32(AX), Y0, Y5
+	VMOVUPS      Y5, 32(AX)
+
+joined2:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    12(SI)(BX*4), $0xbf800000
+	JNE     join3
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	JMP     joined3
+
+join3:
+	VBROADCASTSS 12(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 12(SI)(BX*4), Y1
+	VMULPS       Y6, Y1, Y6
+	VFMADD231PS  (AX), Y0, Y6
+	VMOVUPS      Y6, (AX)
+	VMULPS       Y7, Y1, Y7
+	VFMADD231PS  32(AX), Y0, Y7
+	VMOVUPS      Y7, 32(AX)
+
+joined3:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000400, CX
+	ADDQ $0x04, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnScores1Q8AVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·attnScores1Q8AVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+	LEAQ (DX)(DX*2), BX
+
+group:
+	MOVQ (CX), SI
+	MOVQ 96(CX), R10
+	MOVQ $0x00000002, DI
+
+pass:
+	MOVQ q+8(FP), R11
+	MOVQ blocks+32(FP), R8
+	MOVQ AX, R9
+
+block:
+	MOVQ   SI, R12
+	LEAQ   (R12)(DX*4), R13
+	MOVQ   dim+40(FP), R14
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS      (R11), Y8
+	VPBROADCASTW (R12), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    2(R12), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VPBROADCASTW (R12)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    2(R12)(DX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPBROADCASTW (R12)(DX*2), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    2(R12)(DX*2), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VPBROADCASTW (R12)(BX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    2(R12)(BX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VPBROADCASTW (R13), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    2(R13), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VPBROADCASTW (R13)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    2(R13)(DX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VPBROADCASTW (R13)(DX*2), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    2(R13)(DX*2), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VPBROADCASTW (R13)(BX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    2(R13)(BX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y7
+	VMOVUPS      128(R11), Y8
+	VPBROADCASTW (R12), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    10(R12), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VPBROADCASTW (R12)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    10(R12)(DX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPBROADCASTW (R12)(DX*2), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    10(R12)(DX*2), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VPBROADCASTW (R12)(BX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    10(R12)(BX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VPBROADCASTW (R13), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    10(R13), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VPBROADCASTW (R13)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    10(R13)(DX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VPBROADCASTW (R13)(DX*2), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    10(R13)(DX*2), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VPBROADCASTW (R13)(BX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    10(R13)(BX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y7
+	VMOVUPS      256(R11), Y8
+	VPBROADCASTW (R12), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    18(R12), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VPBROADCASTW (R12)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    18(R12)(DX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPBROADCASTW (R12)(DX*2), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    18(R12)(DX*2), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VPBROADCASTW (R12)(BX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    18(R12)(BX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VPBROADCASTW (R13), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    18(R13), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VPBROADCASTW (R13)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    18(R13)(DX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VPBROADCASTW (R13)(DX*2), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    18(R13)(DX*2), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VPBROADCASTW (R13)(BX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    18(R13)(BX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y7
+	VMOVUPS      384(R11), Y8
+	VPBROADCASTW (R12), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    26(R12), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VPBROADCASTW (R12)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    26(R12)(DX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPBROADCASTW (R12)(DX*2), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    26(R12)(DX*2), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VPBROADCASTW (R12)(BX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    26(R12)(BX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VPBROADCASTW (R13), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    26(R13), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VPBROADCASTW (R13)(DX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    26(R13)(DX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VPBROADCASTW (R13)(DX*2), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    26(R13)(DX*2), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VPBROADCASTW (R13)(BX*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    26(R13)(BX*1), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y7
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	PREFETCHT0   128(R10)
+	PREFETCHT0   192(R10)
+	PREFETCHT0   256(R10)
+	ADDQ         $0x00000140, R10
+	ADDQ         $0x22, R12
+	ADDQ         $0x22, R13
+	ADDQ         $0x00000200, R11
+	SUBQ         $0x20, R14
+	JG           dim
+	VINSERTF128  $0x01, X4, Y0, Y8
+	VPERM2F128   $0x31, Y4, Y0, Y0
+	VADDPS       Y8, Y0, Y0
+	VINSERTF128  $0x01, X5, Y1, Y4
+	VPERM2F128   $0x31, Y5, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	VINSERTF128  $0x01, X6, Y2, Y4
+	VPERM2F128   $0x31, Y6, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VINSERTF128  $0x01, X7, Y3, Y4
+	VPERM2F128   $0x31, Y7, Y3, Y3
+	VADDPS       Y4, Y3, Y3
+	VUNPCKLPD    Y1, Y0, Y4
+	VUNPCKHPD    Y1, Y0, Y0
+	VADDPS       Y4, Y0, Y0
+	VUNPCKLPD    Y3, Y2, Y1
+	VUNPCKHPD    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VSHUFPS      $0x88, Y2, Y0, Y1
+	VSHUFPS      $0xdd, Y2, Y0, Y0
+	VADDPS       Y0, Y1, Y1
+	VMOVUPS      Y1, (R9)
+	ADDQ         $0x00000400, R9
+	DECQ         R8
+	JNE          block
+	LEAQ         (SI)(DX*8), SI
+	ADDQ         $0x20, AX
+	DECQ         DI
+	JNE          pass
+	ADDQ         $0x18, CX
+	DECQ         groups+24(FP)
+	JNE          group
+	VZEROUPPER
+	RET
+
+// func attnValues1x16Q8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues1x16Q8AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+	MOVQ soff+88(FP), R9
+	SUBQ voff+80(FP), R9
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R10
+	SUBQ    R8, R10
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R11
+	SHRQ   $0x04, R11
+	IMUL3Q $0x18, R11, R11
+	ADDQ   rows+16(FP), R11
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R12
+	SUBQ   R8, R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R11), R8
+	ADDQ    DI, R8
+	ADDQ    (R11), DI
+	CMPQ    R10, R12
+	CMOVQLT R10, R12
+	SUBQ    R12, R10
+
+position:
+	VBROADCASTSS (SI), Y2
+	VPBROADCASTW (DI)(R9*1), X3
+	VCVTPH2PS    X3, Y3
+	VPMOVSXBD    (DI), Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VFMADD231PS  Y4, Y2, Y0
+	VPMOVSXBD    8(DI), Y4
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VFMADD231PS  Y4, Y2, Y1
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R12
+	JNE          position
+	ADDQ         $0x18, R11
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R12
+	TESTQ        R10, R10
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y2
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y3
+	VMULPS       Y0, Y3, Y0
+	VFMADD231PS  (AX), Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y3, Y1
+	VFMADD231PS  32(AX), Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnValues1x64Q8AVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·attnValues1x64Q8AVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+	MOVQ soff+88(FP), R9
+	SUBQ voff+80(FP), R9
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R10
+	SUBQ    R8, R10
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R11
+	SHRQ   $0x04, R11
+	IMUL3Q $0x18, R11, R11
+	ADDQ   rows+16(FP), R11
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R12
+	SUBQ   R8, R12
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R11), R8
+	ADDQ    DI, R8
+	ADDQ    (R11), DI
+	CMPQ    R10, R12
+	CMOVQLT R10, R12
+	SUBQ    R12, R10
+
+position:
+	VBROADCASTSS (SI), Y8
+	VPBROADCASTW (DI)(R9*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    (DI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VPMOVSXBD    8(DI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VPMOVSXBD    16(DI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VPMOVSXBD    24(DI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VPBROADCASTW 34(DI)(R9*1), X9
+	VCVTPH2PS    X9, Y9
+	VPMOVSXBD    34(DI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y4
+	VPMOVSXBD    42(DI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y5
+	VPMOVSXBD    50(DI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y6
+	VPMOVSXBD    58(DI), Y10
+	VCVTDQ2PS    Y10, Y10
+	VMULPS       Y9, Y10, Y10
+	VFMADD231PS  Y10, Y8, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	PREFETCHT0   (R8)
+	ADDQ         DX, R8
+	DECQ         R12
+	JNE          position
+	ADDQ         $0x18, R11
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R12
+	TESTQ        R10, R10
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	VMOVUPS      Y2, 64(AX)
+	VMOVUPS      Y3, 96(AX)
+	VMOVUPS      Y4, 128(AX)
+	VMOVUPS      Y5, 160(AX)
+	VMOVUPS      Y6, 192(AX)
+	VMOVUPS      Y7, 224(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+	VMULPS       Y2, Y9, Y2
+	VFMADD231PS  64(AX), Y8, Y2
+	VMOVUPS      Y2, 64(AX)
+	VMULPS       Y3, Y9, Y3
+	VFMADD231PS  96(AX), Y8, Y3
+	VMOVUPS      Y3, 96(AX)
+	VMULPS       Y4, Y9, Y4
+	VFMADD231PS  128(AX), Y8, Y4
+	VMOVUPS      Y4, 128(AX)
+	VMULPS       Y5, Y9, Y5
+	VFMADD231PS  160(AX), Y8, Y5
+	VMOVUPS      Y5, 160(AX)
+	VMULPS       Y6, Y9, Y6
+	VFMADD231PS  192(AX), Y8, Y6
+	VMOVUPS      Y6, 192(AX)
+	VMULPS       Y7, Y9, Y7
+	VFMADD231PS  224(AX), Y8, Y7
+	VMOVUPS      Y7, 224(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnScores4TileAVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, FMA3
+TEXT ·attnScores4TileAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+
+group:
+	MOVQ (CX), BX
+	MOVQ 96(CX), SI
+	MOVQ $0x00000008, SI
+
+pass:
+	MOVQ q+8(FP), R9
+	MOVQ blocks+32(FP), DI
+	MOVQ AX, R8
+
+block:
+	MOVQ   BX, R10
+	MOVQ   dim+40(FP), R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS      (R9), Y8
+	VMOVUPS      32(R9), Y9
+	VMOVUPS      64(R9), Y10
+	VMOVUPS      96(R9), Y11
+	VMOVUPS      (R10), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VMOVUPS      (R10)(DX*1), Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $0x20, R10
+	ADDQ         $0x00000080, R9
+	SUBQ         $0x08, R11
+	JG           dim
+	VINSERTF128  $0x01, X4, Y0, Y8
+	VPERM2F128   $0x31, Y4, Y0, Y0
+	VADDPS       Y8, Y0, Y0
+	VINSERTF128  $0x01, X5, Y1, Y4
+	VPERM2F128   $0x31, Y5, Y1, Y1
+	VADDPS       Y4, Y1, Y1
+	VINSERTF128  $0x01, X6, Y2, Y4
+	VPERM2F128   $0x31, Y6, Y2, Y2
+	VADDPS       Y4, Y2, Y2
+	VINSERTF128  $0x01, X7, Y3, Y4
+	VPERM2F128   $0x31, Y7, Y3, Y3
+	VADDPS       Y4, Y3, Y3
+	VUNPCKLPD    Y1, Y0, Y4
+	VUNPCKHPD    Y1, Y0, Y0
+	VADDPS       Y4, Y0, Y0
+	VUNPCKLPD    Y3, Y2, Y1
+	VUNPCKHPD    Y3, Y2, Y2
+	VADDPS       Y1, Y2, Y2
+	VSHUFPS      $0x88, Y2, Y0, Y1
+	VSHUFPS      $0xdd, Y2, Y0, Y0
+	VADDPS       Y0, Y1, Y1
+	VEXTRACTF128 $0x01, Y1, X0
+	VMOVLPS      X1, (R8)
+	VMOVHPS      X1, 256(R8)
+	VMOVLPS      X0, 512(R8)
+	VMOVHPS      X0, 768(R8)
+	ADDQ         $0x00000400, R8
+	DECQ         DI
+	JNE          block
+	LEAQ         (BX)(DX*2), BX
+	ADDQ         $0x08, AX
+	DECQ         SI
+	JNE          pass
+	ADDQ         $0x18, CX
+	DECQ         groups+24(FP)
+	JNE          group
+	VZEROUPPER
+	RET
+
+// func attnValues4x16TileAVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, FMA3
+TEXT ·attnValues4x16TileAVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VBROADCASTSS 256(SI), Y9
+	VBROADCASTSS 512(SI), Y10
+	VBROADCASTSS 768(SI), Y11
+	VMOVUPS      (DI), Y12
+	VFMADD231PS  Y12, Y8, Y0
+	VFMADD231PS  Y12, Y9, Y2
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y6
+	VMOVUPS      32(DI), Y12
+	VFMADD231PS  Y12, Y8, Y1
+	VFMADD231PS  Y12, Y9, Y3
+	VFMADD231PS  Y12, Y10, Y5
+	VFMADD231PS  Y12, Y11, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    4(SI)(BX*4), $0xbf800000
+	JNE     join1
+	VMOVUPS Y2, (AX)
+	VMOVUPS Y3, 32(AX)
+	JMP     joined1
+
+join1:
+	VBROADCASTSS 4(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 4(SI)(BX*4), Y1
+	VMULPS       Y2, Y1, Y2
+	VFMADD231PS  (AX), Y0, Y2
+	VMOVUPS      Y2, (AX)
+	VMULPS       Y3, Y1, Y3
+	VFMADD231PS  32(AX), Y0, Y3
+	VMOVUPS      Y3, 32(AX)
+
+joined1:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    8(SI)(BX*4), $0xbf800000
+	JNE     join2
+	VMOVUPS Y4, (AX)
+	VMOVUPS Y5, 32(AX)
+	JMP     joined2
+
+join2:
+	VBROADCASTSS 8(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 8(SI)(BX*4), Y1
+	VMULPS       Y4, Y1, Y4
+	VFMADD231PS  (AX), Y0, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       Y5, Y1, Y5
+	VFMADD231PS  32(AX), Y0, Y5
+	VMOVUPS      Y5, 32(AX)
+
+joined2:
+	ADDQ    ostride+64(FP), AX
+	MOVQ    alpha+40(FP), SI
+	CMPL    12(SI)(BX*4), $0xbf800000
+	JNE     join3
+	VMOVUPS Y6, (AX)
+	VMOVUPS Y7, 32(AX)
+	JMP     joined3
+
+join3:
+	VBROADCASTSS 12(SI)(BX*4), Y0
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS 12(SI)(BX*4), Y1
+	VMULPS       Y6, Y1, Y6
+	VFMADD231PS  (AX), Y0, Y6
+	VMOVUPS      Y6, (AX)
+	VMULPS       Y7, Y1, Y7
+	VFMADD231PS  32(AX), Y0, Y7
+	VMOVUPS      Y7, 32(AX)
+
+joined3:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000400, CX
+	ADDQ $0x04, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnScores1TileAVX2(dst *float32, q *float32, rows *[]byte, groups int, blocks int, dim int, stride int)
+// Requires: AVX, FMA3
+TEXT ·attnScores1TileAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ rows+16(FP), CX
+	MOVQ stride+48(FP), DX
+	LEAQ (DX)(DX*2), BX
+
+group:
+	MOVQ (CX), SI
+	MOVQ 96(CX), DI
+	MOVQ $0x00000002, DI
+
+pass:
+	MOVQ q+8(FP), R10
+	MOVQ blocks+32(FP), R8
+	MOVQ AX, R9
+
+block:
+	MOVQ   SI, R11
+	LEAQ   (R11)(DX*4), R12
+	MOVQ   dim+40(FP), R13
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+dim:
+	VMOVUPS     (R10), Y8
+	VMOVUPS     (R11), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VMOVUPS     (R11)(DX*1), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VMOVUPS     (R11)(DX*2), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VMOVUPS     (R11)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VMOVUPS     (R12), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VMOVUPS     (R12)(DX*1), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VMOVUPS     (R12)(DX*2), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VMOVUPS     (R12)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $0x20, R11
+	ADDQ        $0x20, R12
+	ADDQ        $0x00000080, R10
+	SUBQ        $0x08, R13
+	JG          dim
+	VINSERTF128 $0x01, X4, Y0, Y8
+	VPERM2F128  $0x31, Y4, Y0, Y0
+	VADDPS      Y8, Y0, Y0
+	VINSERTF128 $0x01, X5, Y1, Y4
+	VPERM2F128  $0x31, Y5, Y1, Y1
+	VADDPS      Y4, Y1, Y1
+	VINSERTF128 $0x01, X6, Y2, Y4
+	VPERM2F128  $0x31, Y6, Y2, Y2
+	VADDPS      Y4, Y2, Y2
+	VINSERTF128 $0x01, X7, Y3, Y4
+	VPERM2F128  $0x31, Y7, Y3, Y3
+	VADDPS      Y4, Y3, Y3
+	VUNPCKLPD   Y1, Y0, Y4
+	VUNPCKHPD   Y1, Y0, Y0
+	VADDPS      Y4, Y0, Y0
+	VUNPCKLPD   Y3, Y2, Y1
+	VUNPCKHPD   Y3, Y2, Y2
+	VADDPS      Y1, Y2, Y2
+	VSHUFPS     $0x88, Y2, Y0, Y1
+	VSHUFPS     $0xdd, Y2, Y0, Y0
+	VADDPS      Y0, Y1, Y1
+	VMOVUPS     Y1, (R9)
+	ADDQ        $0x00000400, R9
+	DECQ        R8
+	JNE         block
+	LEAQ        (SI)(DX*8), SI
+	ADDQ        $0x20, AX
+	DECQ        DI
+	JNE         pass
+	ADDQ        $0x18, CX
+	DECQ        groups+24(FP)
+	JNE         group
+	VZEROUPPER
+	RET
+
+// func attnValues1x16TileAVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, FMA3
+TEXT ·attnValues1x16TileAVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y2
+	VMOVUPS      (DI), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      32(DI), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y2
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y3
+	VMULPS       Y0, Y3, Y0
+	VFMADD231PS  (AX), Y2, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y3, Y1
+	VFMADD231PS  32(AX), Y2, Y1
+	VMOVUPS      Y1, 32(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
+	RET
+
+// func attnValues1x64TileAVX2(o *float32, p *float32, rows *[]byte, lo *int32, hi *int32, alpha *float32, beta *float32, lines int, ostride int, stride int, voff int, soff int)
+// Requires: AVX, CMOV, FMA3
+TEXT ·attnValues1x64TileAVX2(SB), NOSPLIT, $0-96
+	MOVQ o+0(FP), AX
+	MOVQ p+8(FP), CX
+	MOVQ stride+72(FP), DX
+	XORQ BX, BX
+
+block:
+	MOVQ    lo+24(FP), SI
+	MOVLQSX (SI)(BX*4), R8
+	MOVQ    hi+32(FP), SI
+	MOVLQSX (SI)(BX*4), R9
+	SUBQ    R8, R9
+	JG      some
+	ADDQ    ostride+64(FP), AX
+	JMP     next
+
+some:
+	LEAQ   (CX)(R8*4), SI
+	MOVQ   R8, R10
+	SHRQ   $0x04, R10
+	IMUL3Q $0x18, R10, R10
+	ADDQ   rows+16(FP), R10
+	ANDQ   $0x0f, R8
+	MOVQ   DX, DI
+	IMULQ  R8, DI
+	MOVQ   $0x00000010, R11
+	SUBQ   R8, R11
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+group:
+	ADDQ    voff+80(FP), DI
+	MOVQ    96(R10), R8
+	ADDQ    DI, R8
+	ADDQ    (R10), DI
+	CMPQ    R9, R11
+	CMOVQLT R9, R11
+	SUBQ    R11, R9
+
+position:
+	VBROADCASTSS (SI), Y8
+	VMOVUPS      (DI), Y9
+	VFMADD231PS  Y9, Y8, Y0
+	VMOVUPS      32(DI), Y9
+	VFMADD231PS  Y9, Y8, Y1
+	VMOVUPS      64(DI), Y9
+	VFMADD231PS  Y9, Y8, Y2
+	VMOVUPS      96(DI), Y9
+	VFMADD231PS  Y9, Y8, Y3
+	VMOVUPS      128(DI), Y9
+	VFMADD231PS  Y9, Y8, Y4
+	VMOVUPS      160(DI), Y9
+	VFMADD231PS  Y9, Y8, Y5
+	VMOVUPS      192(DI), Y9
+	VFMADD231PS  Y9, Y8, Y6
+	VMOVUPS      224(DI), Y9
+	VFMADD231PS  Y9, Y8, Y7
+	ADDQ         $0x04, SI
+	ADDQ         DX, DI
+	DECQ         R11
+	JNE          position
+	ADDQ         $0x18, R10
+	XORQ         DI, DI
+	MOVQ         $0x00000010, R11
+	TESTQ        R9, R9
+	JG           group
+	MOVQ         alpha+40(FP), SI
+	CMPL         (SI)(BX*4), $0xbf800000
+	JNE          join0
+	VMOVUPS      Y0, (AX)
+	VMOVUPS      Y1, 32(AX)
+	VMOVUPS      Y2, 64(AX)
+	VMOVUPS      Y3, 96(AX)
+	VMOVUPS      Y4, 128(AX)
+	VMOVUPS      Y5, 160(AX)
+	VMOVUPS      Y6, 192(AX)
+	VMOVUPS      Y7, 224(AX)
+	JMP          joined0
+
+join0:
+	VBROADCASTSS (SI)(BX*4), Y8
+	MOVQ         beta+48(FP), SI
+	VBROADCASTSS (SI)(BX*4), Y9
+	VMULPS       Y0, Y9, Y0
+	VFMADD231PS  (AX), Y8, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       Y1, Y9, Y1
+	VFMADD231PS  32(AX), Y8, Y1
+	VMOVUPS      Y1, 32(AX)
+	VMULPS       Y2, Y9, Y2
+	VFMADD231PS  64(AX), Y8, Y2
+	VMOVUPS      Y2, 64(AX)
+	VMULPS       Y3, Y9, Y3
+	VFMADD231PS  96(AX), Y8, Y3
+	VMOVUPS      Y3, 96(AX)
+	VMULPS       Y4, Y9, Y4
+	VFMADD231PS  128(AX), Y8, Y4
+	VMOVUPS      Y4, 128(AX)
+	VMULPS       Y5, Y9, Y5
+	VFMADD231PS  160(AX), Y8, Y5
+	VMOVUPS      Y5, 160(AX)
+	VMULPS       Y6, Y9, Y6
+	VFMADD231PS  192(AX), Y8, Y6
+	VMOVUPS      Y6, 192(AX)
+	VMULPS       Y7, Y9, Y7
+	VFMADD231PS  224(AX), Y8, Y7
+	VMOVUPS      Y7, 224(AX)
+
+joined0:
+	ADDQ ostride+64(FP), AX
+
+next:
+	ADDQ $0x00000100, CX
+	ADDQ $0x01, BX
+	CMPQ BX, lines+56(FP)
+	JLT  block
+	VZEROUPPER
 	RET

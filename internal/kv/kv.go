@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/nn"
-	"github.com/spillway/spillway/internal/quant"
 )
 
 // BlockTokens is the positions of a block. It divides attention's tile of 64 positions
@@ -19,7 +19,7 @@ const BlockTokens = 16
 // Shape is what one token leaves in the cache.
 type Shape struct {
 	Layers []nn.CacheLayer
-	Type   quant.Type // F16, or F32 with --exact
+	Type   kernel.CacheType
 }
 
 // TokenBytes is the bytes of one token over all layers.
@@ -128,7 +128,7 @@ func (s *Sequence) cutBlocks(keep int) error {
 func (s *Sequence) Capacity() int { return len(s.blocks) * BlockTokens }
 
 // Format implements nn.Cache.
-func (s *Sequence) Format() (quant.Type, int) { return s.cache.shape.Type, BlockTokens }
+func (s *Sequence) Format() (kernel.CacheType, int) { return s.cache.shape.Type, BlockTokens }
 
 // View implements nn.Cache.
 func (s *Sequence) View(layer int, k, v [][]byte) ([][]byte, [][]byte) {

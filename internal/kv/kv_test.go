@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/nn"
-	"github.com/spillway/spillway/internal/quant"
 )
 
 func shape() Shape {
-	return Shape{Type: quant.F16, Layers: []nn.CacheLayer{{KVHeads: 2, KDim: 8, VDim: 8}, {KVHeads: 1, KDim: 16, VDim: 4}}}
+	return Shape{Type: kernel.CacheF16, Layers: []nn.CacheLayer{{KVHeads: 2, KDim: 8, VDim: 8}, {KVHeads: 1, KDim: 16, VDim: 4}}}
 }
 
 func open(t *testing.T, l *budget.Ledger, promise int64) *Cache {

@@ -15,6 +15,8 @@ type Matrix struct {
 	File   int        // index into the catalog's files
 	Offset int64      // of row 0, bytes from the start of the file
 	ID     int        // position in Model.Matrices
+	// Order is nil, or Cols numbers: column k meets input Order[k]. (GPTQ sorts columns by groups.)
+	Order *Vector
 }
 
 // RowBytes is the size of one row in bytes.
@@ -75,6 +77,12 @@ type Model struct {
 	MaxCols          int   // widest input row of any matrix
 	MaxRows          int   // tallest matrix apart from the head
 	FlopsPerToken    int64 // multiplications and additions of the matrices, per token that reaches the head
+	// ReadScratch is the bytes that a read of a file that puts its content together needs at least; 0
+	// if there is no such file. See pager.Config.
+	ReadScratch int64
+	// Exchanged says that matrices lie inputs × outputs on the drive: a tile of few rows costs nearly what a
+	// tile of many does.
+	Exchanged bool
 	// ScratchPerRow is the bytes of activations that one row of a batch needs at its peak.
 	ScratchPerRow int64
 	// ScratchPerHeadRow is the bytes that each row that reaches the head needs besides.

@@ -20,6 +20,7 @@ type Placement struct {
 	Readers   int   // requests in flight at once
 
 	LookupBytes int64 // size of a buffer for one row of an embedding, a multiple of the page size
+	ReadScratch int64 // Model.ReadScratch
 }
 
 // Unit is a contiguous range of a file with one home.
@@ -109,10 +110,20 @@ func (p *Placement) Home(u *Unit) int64 {
 // Pages rounds n bytes up to whole pages.
 func (p *Placement) Pages(n int64) int64 { return (n + p.Page - 1) / p.Page * p.Page }
 
-// StagingMemory is the memory of the ring and of the look-up buffers, one for each reader and one for
-// whoever asks.
+// StagingMemory is the memory of the ring, and of look-up buffers and scratch, one for each reader and
+// one for whoever asks.
 func (p *Placement) StagingMemory() int64 {
-	return p.Pages(int64(p.Slots)*p.SlotBytes) + p.Pages(int64(p.Readers+1)*p.LookupBytes)
+	return p.Pages(int64(p.Slots)*p.SlotBytes) + p.Pages(int64(p.Readers+1)*(p.LookupBytes+p.ScratchBytes()))
+}
+
+// ScratchBytes is the scratch of a reader: what files need at least, and as much as it reads at once,
+// within bounds.
+func (p *Placement) ScratchBytes() int64 {
+	const most = 1 << 20
+	if p.ReadScratch == 0 {
+		return 0
+	}
+	return p.Pages(p.ReadScratch + min(max(p.SlotBytes, p.Request), most))
 }
 
 // Swept returns the bytes of the swept matrices that are pinned and that are streamed.

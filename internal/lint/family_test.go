@@ -16,8 +16,8 @@ import (
 const familyRoom = "internal/models"
 
 // otherNames are rooms in which a family's name means something else: kinds of tokenizers and
-// pre-tokenizers are called "llama" and "qwen2" too.
-var otherNames = []string{"internal/tokenizer"}
+// pre-tokenizers are called "llama" and "qwen2" too, forms of prompts "mistral", dialects "qwen3".
+var otherNames = []string{"internal/tokenizer", "internal/chat", "internal/chat/dialect"}
 
 // familyValue matches the names of variables and fields that hold a family.
 var familyValue = regexp.MustCompile(`(?i)(family|model_?type|architectures?)$`)

@@ -119,10 +119,6 @@ func (c *config) common() {
 	if act, ok := c.values.text("hidden_act", ""); ok && act != "silu" {
 		c.fail("hidden_act %q is not supported by this family: only silu is", act)
 	}
-	if q, ok := c.values.object("quantization_config"); ok {
-		method, _ := q.text("quant_method", "")
-		c.fail("quantization_config names the scheme %q, which is not supported; use an unquantized checkpoint or a GGUF file", method)
-	}
 }
 
 // window returns the sliding window of layer i: layer_types if it is given, else every layer from

@@ -64,6 +64,9 @@ func Describe(cat *checkpoint.Catalog) (*nn.Model, error) {
 		return nil, &ConfigError{c.where, fmt.Sprintf("model type %q is not supported; supported are %s", modelType, strings.Join(Families(), ", "))}
 	}
 	src := &source{cat: cat}
+	if src.scheme, err = c.scheme(); err != nil {
+		return nil, err
+	}
 	c.Vocab, c.tensors = src.embeddingRows(), len(cat.Tensors)
 	c.common()
 	c.Tied = c.tied(src)
@@ -83,6 +86,7 @@ func Describe(cat *checkpoint.Catalog) (*nn.Model, error) {
 	if err != nil {
 		return nil, &ConfigError{c.where, err.Error()}
 	}
+	src.finish(m.Layout)
 	return m, nil
 }
 

@@ -6,14 +6,17 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/checkpoint/repack"
 	"github.com/spillway/spillway/internal/layout"
 	"github.com/spillway/spillway/internal/quant"
 )
 
 // source resolves roles to the tensors of a catalog. It implements nn.Source.
 type source struct {
-	cat   *checkpoint.Catalog
-	names names
+	cat    *checkpoint.Catalog
+	names  names
+	scheme scheme       // nil: no weights are quantized
+	view   *repack.File // of the quantized ones; nil before the first
 }
 
 // tensor finds the tensor of a role such as "attn.q.weight".
@@ -22,28 +25,43 @@ func (s *source) tensor(layer int, role string) (*checkpoint.Tensor, bool) {
 	return s.find(s.names[role[:cut]], layer, role[cut:])
 }
 
-// find looks a name up; in Hugging Face folders the prefix "model." may be missing, where only the
-// base model was saved.
+// find looks a name up.
 func (s *source) find(pair [2]string, layer int, suffix string) (*checkpoint.Tensor, bool) {
+	for _, name := range s.modules(pair, layer) {
+		if t, ok := s.cat.Tensor(name + suffix); ok {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// modules is the names that a module may have: in Hugging Face folders the prefix "model." may be
+// missing, where only the base model was saved.
+func (s *source) modules(pair [2]string, layer int) []string {
 	name := pair[0]
 	if s.cat.Format == checkpoint.GGUF {
 		name = pair[1]
 	}
 	if name == "" {
-		return nil, false
+		return nil
 	}
 	if strings.Contains(name, "%d") {
 		name = fmt.Sprintf(name, layer)
 	}
-	if t, ok := s.cat.Tensor(name + suffix); ok {
-		return t, true
+	if short, ok := strings.CutPrefix(name, "model."); ok {
+		return []string{name, short}
 	}
-	return s.cat.Tensor(strings.TrimPrefix(name, "model.") + suffix)
+	return []string{name}
 }
 
+// has reports whether a module has weights, in whatever form.
 func (s *source) has(pair [2]string) bool {
-	_, ok := s.find(pair, -1, ".weight")
-	return ok
+	for _, suffix := range []string{".weight", ".qweight", ".weight_packed"} {
+		if _, ok := s.find(pair, -1, suffix); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // embeddingRows is the vocabulary's size where the configuration does not say it; 0 if there is no
@@ -58,6 +76,11 @@ func (s *source) embeddingRows() int {
 
 // Matrix implements nn.Source.
 func (s *source) Matrix(layer int, role string, rows, cols int) (*layout.Matrix, bool, error) {
+	if s.scheme != nil {
+		if m, ok, err := s.quantized(layer, role, rows, cols); ok || err != nil {
+			return m, ok, err
+		}
+	}
 	t, ok := s.tensor(layer, role)
 	if !ok {
 		return nil, false, nil

@@ -4,8 +4,6 @@ import (
 	"fmt"
 
 	"github.com/spillway/spillway/internal/kernel"
-	"github.com/spillway/spillway/internal/mem"
-	"github.com/spillway/spillway/internal/quant"
 )
 
 // Attention describes grouped-query attention with a key-value cache. Roles: attn.q, attn.k, attn.v,
@@ -69,69 +67,65 @@ func (a *attention) scratch(s *sizes, n int) {
 func (a *attention) forward(r *run, dst, x []float32) error {
 	in := r.acts(x, a.hidden, a.q.m, a.k.m, a.v.m)
 	q, k, v := r.floats(r.rows*a.qWidth), r.floats(r.rows*a.kWidth), r.floats(r.rows*a.kWidth)
-	for _, p := range []struct {
-		l   linear
-		out []float32
-	}{{a.q, q}, {a.k, k}, {a.v, v}} {
-		if err := r.linear(p.l, in, p.out); err != nil {
-			return err
-		}
+	if err := r.linears(in, output{a.q, q}, output{a.k, k}, output{a.v, v}); err != nil {
+		return err
 	}
-	a.position(r, q, k)
-	a.store(r, k, v)
+	a.place(r, q, k, v)
 	out := r.floats(r.rows * a.qWidth)
 	a.attend(r, q, out)
 	return r.linear(a.o, r.acts(out, a.qWidth, a.o.m), dst)
 }
 
-// position norms and rotates the heads of q and k.
-func (a *attention) position(r *run, q, k []float32) {
+// place norms and rotates the heads of q and k, and rounds keys and values into the caches.
+func (a *attention) place(r *run, q, k, v []float32) {
 	table := r.table(a.desc.Rope)
-	r.each(func(row int) {
-		q, k := q[row*a.qWidth:][:a.qWidth], k[row*a.kWidth:][:a.kWidth]
-		if a.desc.QKNorm != nil {
-			r.normHeads(a.qNorm, q, a.desc.HeadDim)
-			r.normHeads(a.kNorm, k, a.desc.HeadDim)
-		}
-		if table != nil {
-			table.rotate(a.desc.Rope, row, q, a.desc.Heads, a.desc.HeadDim)
-			table.rotate(a.desc.Rope, row, k, a.desc.KVHeads, a.desc.HeadDim)
-		}
-	})
-}
-
-// store rounds the rows' keys and values into the caches.
-func (a *attention) store(r *run, k, v []float32) {
-	row := 0
 	for i, s := range r.batch.Segments {
 		kv := &r.views[i]
 		kv.k, kv.v = s.Cache.View(a.layer, kv.k[:0], kv.v[:0])
-		t, tokens := s.Cache.Format()
-		for j := range s.Rows() {
-			pos := s.First + j
-			ok := a.storeRow(kv.k[pos/tokens], k[row*a.kWidth:][:a.kWidth], t, tokens, pos%tokens)
-			ok = a.storeRow(kv.v[pos/tokens], v[row*a.kWidth:][:a.kWidth], t, tokens, pos%tokens) && ok
-			if !ok && s.Err == nil {
-				s.Err = &CacheRangeError{Layer: a.layer, Position: pos, Type: t}
-			}
-			row++
-		}
+	}
+	r.each(a.qWidth+2*a.kWidth, func(row int) {
+		k := k[row*a.kWidth:][:a.kWidth]
+		a.position(r, table, row, q[row*a.qWidth:][:a.qWidth], k)
+		a.store(r, row, k, v[row*a.kWidth:][:a.kWidth])
+	})
+}
+
+// position norms and rotates the heads of one row.
+func (a *attention) position(r *run, table *ropeTable, row int, q, k []float32) {
+	if a.desc.QKNorm != nil {
+		r.normHeads(a.qNorm, q, a.desc.HeadDim)
+		r.normHeads(a.kNorm, k, a.desc.HeadDim)
+	}
+	if table != nil {
+		table.rotate(a.desc.Rope, row, q, a.desc.Heads, a.desc.HeadDim)
+		table.rotate(a.desc.Rope, row, k, a.desc.KVHeads, a.desc.HeadDim)
+	}
+}
+
+// store rounds one row's keys and values into its cache.
+func (a *attention) store(r *run, row int, k, v []float32) {
+	i := 0
+	for row >= r.batch.Segments[i].Rows() {
+		row -= r.batch.Segments[i].Rows()
+		i++
+	}
+	s, view := r.batch.Segments[i], &r.views[i]
+	t, tokens := s.Cache.Format()
+	pos := s.First + row
+	ok := a.storeRow(view.k[pos/tokens], k, t, tokens, pos%tokens)
+	ok = a.storeRow(view.v[pos/tokens], v, t, tokens, pos%tokens) && ok
+	if !ok {
+		r.fail(s, &CacheRangeError{Layer: a.layer, Position: pos, Type: t})
 	}
 }
 
 // storeRow writes one position of all heads into a block [KVHeads][tokens][HeadDim].
-func (a *attention) storeRow(block []byte, x []float32, t quant.Type, tokens, at int) bool {
+func (a *attention) storeRow(block []byte, x []float32, t kernel.CacheType, tokens, at int) bool {
 	d := a.desc.HeadDim
 	size := t.RowBytes(d)
 	finite := true
 	for h := range a.desc.KVHeads {
-		dst, head := block[(h*tokens+at)*size:][:size], x[h*d:][:d]
-		if t == quant.F32 {
-			copy(mem.AsFloat32s(dst), head)
-			finite = kernel.AllFinite(head) && finite
-			continue
-		}
-		finite = kernel.ToF16(mem.AsUint16s(dst), head) && finite
+		finite = t.Store(block[(h*tokens+at)*size:][:size], x[h*d:][:d]) && finite
 	}
 	return finite
 }
@@ -157,9 +151,9 @@ func (a *attention) attend(r *run, q, out []float32) {
 // CacheRangeError says that a key or value is beyond what the cache's type can hold.
 type CacheRangeError struct {
 	Layer, Position int
-	Type            quant.Type
+	Type            kernel.CacheType
 }
 
 func (e *CacheRangeError) Error() string {
-	return fmt.Sprintf("layer %d, position %d: a key or value is not finite in the %s cache: try --exact, which keeps it in f32", e.Layer, e.Position, e.Type)
+	return fmt.Sprintf("layer %d, position %d: a key or value is not finite in the %s cache: try --kv f32", e.Layer, e.Position, e.Type)
 }

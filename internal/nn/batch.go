@@ -1,9 +1,6 @@
 package nn
 
-import (
-	"github.com/spillway/spillway/internal/kernel"
-	"github.com/spillway/spillway/internal/quant"
-)
+import "github.com/spillway/spillway/internal/kernel"
 
 // CacheLayer is what one layer adds to the key-value cache per token: KVHeads × (KDim + VDim) values.
 type CacheLayer struct{ KVHeads, KDim, VDim int }
@@ -11,8 +8,8 @@ type CacheLayer struct{ KVHeads, KDim, VDim int }
 // Cache is one sequence's key-value cache, as layers see it. Block b of a layer holds the positions
 // from b·tokens on: keys [KVHeads][tokens][KDim] and values [KVHeads][tokens][VDim].
 type Cache interface {
-	// Format returns the type of the cached values (F16 or F32) and the tokens of a block.
-	Format() (t quant.Type, tokens int)
+	// Format returns the type of the cached values and the tokens of a block: 16, 32 or 64.
+	Format() (t kernel.CacheType, tokens int)
 	// View appends the layer's key and value blocks to k and v.
 	View(layer int, k, v [][]byte) ([][]byte, [][]byte)
 }

@@ -104,6 +104,10 @@ func (b *binder) add(m *layout.Matrix) {
 	m.ID = len(b.model.Matrices)
 	b.model.Matrices = append(b.model.Matrices, m)
 	b.bundle.Matrices = append(b.bundle.Matrices, m)
+	if m.Order != nil {
+		m.Order.ID = len(b.model.Vectors)
+		b.model.Vectors = append(b.model.Vectors, m.Order)
+	}
 	b.model.MaxCols = max(b.model.MaxCols, m.Cols)
 	b.model.Parameters += int64(m.Rows) * int64(m.Cols)
 	if b.bundle.Kind != layout.Embedding {

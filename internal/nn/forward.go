@@ -2,8 +2,10 @@ package nn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/layout"
@@ -33,8 +35,10 @@ type run struct {
 	tables      []ropeTable // by position in m.ropes
 	kernScratch []byte
 	attnScratch []byte
+	together    []kernel.Output
 	segs        []kernel.Segment
 	views       []cacheView
+	failures    sync.Mutex
 }
 
 type cacheView struct{ k, v [][]byte }
@@ -188,24 +192,85 @@ func (r *run) acts(x []float32, cols int, ms ...*layout.Matrix) *kernel.Acts {
 // linear writes l's product with every row of in to out, rows × l.m.Rows, tile by tile as the
 // weights arrive.
 func (r *run) linear(l linear, in *kernel.Acts, out []float32) error {
-	for tile, err := range r.sweep.Tiles(l.m) {
+	if err := r.product(l.m, in, out); err != nil {
+		return err
+	}
+	r.correct(l, in, out)
+	return nil
+}
+
+// correct adds bias and adapters to l's product.
+func (r *run) correct(l linear, in *kernel.Acts, out []float32) {
+	if l.bias != nil {
+		bias := r.env.Pager.Vector(l.bias)
+		r.each(l.m.Rows, func(row int) { kernel.Add(out[row*l.m.Rows:][:l.m.Rows], bias) })
+	}
+	r.adapt(l.m, in, out)
+}
+
+// output is a matrix of linears and where its product goes, rows × l.m.Rows.
+type output struct {
+	l   linear
+	out []float32
+}
+
+// linears is linear for several matrices with one input. If they are in memory they are multiplied in one
+// go: a matrix of a small model is not worth a start of the threads.
+func (r *run) linears(in *kernel.Acts, parts ...output) error {
+	if !r.env.Pager.Resident() || r.rows > fewRows {
+		for _, p := range parts {
+			if err := r.linear(p.l, in, p.out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	r.together = r.together[:0]
+	for _, p := range parts {
+		if p.l.m.Order != nil {
+			if err := r.product(p.l.m, in, p.out); err != nil {
+				return err
+			}
+			continue
+		}
+		for tile, err := range r.sweep.Tiles(p.l.m) {
+			if err != nil {
+				return err
+			}
+			w := kernel.Weights{Type: p.l.m.Type, Rows: tile.Rows, Cols: p.l.m.Cols, Data: tile.Bytes()}
+			r.together = append(r.together, kernel.Output{W: w, Out: p.out[tile.Row0:], Stride: p.l.m.Rows})
+		}
+	}
+	kernel.MatMulAll(r.env.Pool, r.kernScratch, in, r.env.Exact, r.together)
+	for _, p := range parts {
+		r.correct(p.l, in, p.out)
+	}
+	return nil
+}
+
+// fewRows is up to how many rows products are short.
+const fewRows = 16
+
+// product writes m's product with every row of in to out.
+func (r *run) product(m *layout.Matrix, in *kernel.Acts, out []float32) error {
+	mark := r.env.Arena.Mark()
+	defer r.env.Arena.Reset(mark)
+	if m.Order != nil {
+		in = r.ordered(m, in)
+	}
+	for tile, err := range r.sweep.Tiles(m) {
 		if err != nil {
 			return err
 		}
-		w := kernel.Weights{Type: l.m.Type, Rows: tile.Rows, Cols: l.m.Cols, Data: tile.Bytes()}
-		kernel.MatMul(r.env.Pool, r.kernScratch, w, in, out[tile.Row0:], l.m.Rows, r.env.Exact)
+		w := kernel.Weights{Type: m.Type, Rows: tile.Rows, Cols: m.Cols, Data: tile.Bytes()}
+		kernel.MatMul(r.env.Pool, r.kernScratch, w, in, out[tile.Row0:], m.Rows, r.env.Exact)
 	}
-	if l.bias != nil {
-		bias := r.env.Pager.Vector(l.bias)
-		r.each(func(row int) { kernel.Add(out[row*l.m.Rows:][:l.m.Rows], bias) })
-	}
-	r.adapt(l.m, in, out)
 	return nil
 }
 
 func (r *run) norm(n norm, dst, x []float32, width int) {
 	weight := r.env.Pager.Vector(n.weight)
-	r.each(func(row int) { kernel.RMSNorm(dst[row*width:][:width], x[row*width:][:width], weight, n.eps) })
+	r.each(width, func(row int) { kernel.RMSNorm(dst[row*width:][:width], x[row*width:][:width], weight, n.eps) })
 }
 
 // normHeads norms each head of one row in place.
@@ -218,12 +283,27 @@ func (r *run) normHeads(n norm, x []float32, width int) {
 
 func (r *run) add(x, y []float32) {
 	width := r.m.Layout.Hidden
-	r.each(func(row int) { kernel.Add(x[row*width:][:width], y[row*width:][:width]) })
+	r.each(width, func(row int) { kernel.Add(x[row*width:][:width], y[row*width:][:width]) })
 }
 
-// each calls f for every row, in parallel when there are several.
-func (r *run) each(f func(row int)) {
-	if r.rows < 4 {
+// fail ends a segment with the error of its first layer and position that has one. Rows may come from
+// several threads.
+func (r *run) fail(s *Segment, e *CacheRangeError) {
+	r.failures.Lock()
+	defer r.failures.Unlock()
+	var before *CacheRangeError
+	if errors.As(s.Err, &before) && (before.Layer < e.Layer || before.Layer == e.Layer && before.Position < e.Position) {
+		return
+	}
+	s.Err = e
+}
+
+// fewValues are not worth a start of the threads.
+const fewValues = 32 << 10
+
+// each calls f for every row of width values, in parallel when there are many.
+func (r *run) each(width int, f func(row int)) {
+	if r.rows*width < fewValues {
 		for row := range r.rows {
 			f(row)
 		}

@@ -33,9 +33,9 @@ type bench struct {
 func start(t *testing.T, d nn.Decoder, w *nntest.Weights, exact bool) *bench {
 	t.Helper()
 	m := nntest.Start(t, d, w, nntest.Options{Exact: exact})
-	typ := quant.F16
+	typ := kernel.CacheF16
 	if exact {
-		typ = quant.F32
+		typ = kernel.CacheF32
 	}
 	return &bench{m, t, openCache(t, m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: typ})}
 }
@@ -336,7 +336,7 @@ func TestScratchIsEnough(t *testing.T) {
 	for _, typ := range []quant.Type{quant.F32, quant.Q8_0} {
 		for _, rows := range []int{1, 2, 7, 64} {
 			m := nntest.Start(t, nntest.Tiny(rope()), nntest.NewWeights(typ, 1), nntest.Options{Rows: rows, HeadRows: 1, Threads: 3})
-			b := &bench{m, t, openCache(t, m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: quant.F16})}
+			b := &bench{m, t, openCache(t, m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: kernel.CacheF16})}
 			s := b.prompt(tokens(1, rows))
 			s.Head = []int{rows - 1}
 			s.Adapter = &nn.Adapter{Scale: 1, Parts: map[*layout.Matrix]nn.LowRank{}}
@@ -384,7 +384,7 @@ func TestCacheOverflow(t *testing.T) {
 		t.Errorf("the neighbour has other logits, or an error: %v", before.Err)
 	}
 	var overflow *nn.CacheRangeError
-	if !errors.As(large.Err, &overflow) || overflow.Layer != 1 || overflow.Position != 12 || overflow.Type != quant.F16 {
+	if !errors.As(large.Err, &overflow) || overflow.Layer != 1 || overflow.Position != 12 || overflow.Type != kernel.CacheF16 {
 		t.Errorf("the segment's error is %v, expected one at layer 1 and position 12", large.Err)
 	}
 }

@@ -39,13 +39,10 @@ func (f *gatedMLP) scratch(s *sizes, n int) {
 func (f *gatedMLP) forward(r *run, dst, x []float32) error {
 	in := r.acts(x, f.hidden, f.gate.m, f.up.m)
 	gate, up := r.floats(r.rows*f.width), r.floats(r.rows*f.width)
-	if err := r.linear(f.gate, in, gate); err != nil {
+	if err := r.linears(in, output{f.gate, gate}, output{f.up, up}); err != nil {
 		return err
 	}
-	if err := r.linear(f.up, in, up); err != nil {
-		return err
-	}
-	r.each(func(row int) {
+	r.each(f.width, func(row int) {
 		g := gate[row*f.width:][:f.width]
 		kernel.SiLUMul(g, g, up[row*f.width:][:f.width])
 	})

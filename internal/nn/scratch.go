@@ -72,7 +72,10 @@ func (m *Model) bodyBytes(c Scratch) int {
 		b.ffn.scratch(s, c.Rows)
 	}
 	s.now = s.peak
+	mark = s.mark()
 	adapterScratch(s)
+	s.reset(mark)
+	orderScratch(s, c.Rows, m.Layout.Matrices)
 	// Every take from the arena begins at a multiple of 64; that is not linear in the rows.
 	return s.peak + 64*maxTakes
 }
@@ -89,6 +92,7 @@ func (m *Model) headBytes(c Scratch) int {
 	s := &sizes{exact: c.Exact}
 	s.floats(c.HeadRows * m.Layout.Vocab)
 	s.acts(c.HeadRows, m.Layout.Hidden, m.head)
+	orderScratch(s, c.HeadRows, []*layout.Matrix{m.head})
 	return s.peak
 }
 

@@ -112,7 +112,7 @@ func (p *Pager) readRows(b *lookup) error {
 		p.work.Broadcast()
 		p.mu.Unlock()
 	}
-	b.run(p, p.lookupBuffer(p.place.Readers))
+	b.run(p, p.place.Readers)
 	p.mu.Lock()
 	p.batch = nil
 	p.mu.Unlock()
@@ -120,8 +120,8 @@ func (p *Pager) readRows(b *lookup) error {
 	return b.err
 }
 
-// run reads rows until none is left or one has failed.
-func (b *lookup) run(p *Pager, buf []byte) {
+// run reads rows until none is left or one has failed, with the buffers of reader i.
+func (b *lookup) run(p *Pager, i int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.err == nil && b.next < len(b.order) {
@@ -131,7 +131,7 @@ func (b *lookup) run(p *Pager, buf []byte) {
 		}
 		same := b.claim()
 		b.mu.Unlock()
-		raw, err := p.readRow(b.m, int(b.rows[same[0]]), buf)
+		raw, err := p.readRow(b.m, int(b.rows[same[0]]), i)
 		b.mu.Lock()
 		for _, i := range same {
 			if err == nil && b.err == nil {
@@ -154,11 +154,11 @@ func (b *lookup) claim() []int32 {
 }
 
 // readRow reads one row, with a second try.
-func (p *Pager) readRow(m *layout.Matrix, row int, buf []byte) ([]byte, error) {
+func (p *Pager) readRow(m *layout.Matrix, row, i int) ([]byte, error) {
 	offset := m.Offset + int64(row)*m.RowBytes()
-	raw, err := p.readSmall(m.File, offset, int(m.RowBytes()), buf)
+	raw, err := p.readSmall(m.File, offset, int(m.RowBytes()), i)
 	if err != nil {
-		raw, err = p.readSmall(m.File, offset, int(m.RowBytes()), buf)
+		raw, err = p.readSmall(m.File, offset, int(m.RowBytes()), i)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: row %d of %s at offset %d: %w", p.files[m.File].Name(), row, m.Name, offset, err)
@@ -166,13 +166,14 @@ func (p *Pager) readRow(m *layout.Matrix, row int, buf []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// readSmall reads n bytes through a look-up buffer.
-func (p *Pager) readSmall(file int, offset int64, n int, buf []byte) ([]byte, error) {
+// readSmall reads n bytes through the look-up buffer of reader i.
+func (p *Pager) readSmall(file int, offset int64, n, i int) ([]byte, error) {
+	buf := p.lookupBuffer(i)
 	start, size := vfs.Span(offset, n, p.place.Align)
 	p.mu.Lock()
 	p.takeOff()
 	p.mu.Unlock()
-	got, err := p.files[file].ReadAt(buf[:size], start)
+	got, err := p.readAt(file, buf[:size], start, i)
 	p.mu.Lock()
 	p.land(got)
 	p.stats.Looked += int64(got)

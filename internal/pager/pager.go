@@ -16,6 +16,20 @@ import (
 	"github.com/spillway/spillway/internal/vfs"
 )
 
+// A madeFile puts what it returns together from other files, in scratch memory of who reads.
+type madeFile interface {
+	ReadWith(p []byte, off int64, scratch []byte) (int, error)
+}
+
+// readAt reads from a file, with the scratch of reader i if it needs some.
+func (p *Pager) readAt(file int, b []byte, off int64, i int) (int, error) {
+	if f, ok := p.files[file].(madeFile); ok {
+		size := p.place.ScratchBytes()
+		return f.ReadWith(b, off, p.scratch[int64(i)*size:][:size])
+	}
+	return p.files[file].ReadAt(b, off)
+}
+
 // ErrClosed is what a closed pager answers.
 var ErrClosed = errors.New("pager: closed")
 
@@ -41,6 +55,7 @@ type Pager struct {
 	buffers []*mem.Buffer
 	vectors [][]float32 // by Vector.ID
 	lookups []byte      // one look-up buffer for each reader, the last one for the caller
+	scratch []byte      // likewise, for files that put their content together
 
 	readers sync.WaitGroup
 	looking sync.Mutex // one Rows at a time
@@ -91,7 +106,7 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 		return nil, errors.Join(err, p.free())
 	}
 	for i := range p.place.Readers {
-		p.readers.Go(func() { p.reader(p.lookupBuffer(i)) })
+		p.readers.Go(func() { p.reader(i) })
 	}
 	return p, nil
 }
@@ -208,6 +223,7 @@ func (p *Pager) reserve(l *budget.Ledger) error {
 		p.slots[i].buf = staging[int64(i)*p.place.SlotBytes:][:p.place.SlotBytes]
 	}
 	p.lookups = staging[int64(p.place.Slots)*p.place.SlotBytes:]
+	p.scratch = p.lookups[int64(p.place.Readers+1)*p.place.LookupBytes:]
 	return nil
 }
 
@@ -236,7 +252,7 @@ func (p *Pager) free() error {
 	for _, l := range p.leases {
 		errs = append(errs, l.Release())
 	}
-	p.buffers, p.leases, p.vectors, p.lookups = nil, nil, nil, nil
+	p.buffers, p.leases, p.vectors, p.lookups, p.scratch = nil, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

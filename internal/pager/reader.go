@@ -67,14 +67,14 @@ type job struct {
 	need  int // bytes that must arrive; alignment can ask for more than the file has
 }
 
-// reader reads until the pager is closed.
-func (p *Pager) reader(buf []byte) {
+// reader reads until the pager is closed, as number i.
+func (p *Pager) reader(i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.closed {
 		if b := p.batch; b != nil {
 			b.helpers.Add(1)
-			p.batchStep(b, buf)
+			p.batchStep(b, i)
 			continue
 		}
 		j, ok := p.next()
@@ -84,7 +84,7 @@ func (p *Pager) reader(buf []byte) {
 		}
 		p.takeOff()
 		p.mu.Unlock()
-		n, err := p.read(j)
+		n, err := p.read(j, i)
 		p.mu.Lock()
 		p.land(n)
 		p.finish(j, n, err)
@@ -92,9 +92,9 @@ func (p *Pager) reader(buf []byte) {
 }
 
 // batchStep helps with a look-up until nothing is left of it. The lock is held before and after.
-func (p *Pager) batchStep(b *lookup, buf []byte) {
+func (p *Pager) batchStep(b *lookup, i int) {
 	p.mu.Unlock()
-	b.run(p, buf)
+	b.run(p, i)
 	b.helpers.Done()
 	p.mu.Lock()
 	if p.batch == b {
@@ -119,10 +119,10 @@ func (p *Pager) land(n int) {
 	p.stats.Read += int64(n)
 }
 
-func (p *Pager) read(j job) (int, error) {
+func (p *Pager) read(j job, i int) (int, error) {
 	u := &p.units[j.unit]
 	f := p.files[u.File]
-	n, err := f.ReadAt(j.buf, j.start)
+	n, err := p.readAt(u.File, j.buf, j.start, i)
 	switch {
 	case n >= j.need:
 		return n, nil

@@ -28,6 +28,9 @@ type Tile struct {
 // (GPU memory); only who computes with them asks where.
 func (t Tile) Bytes() []byte { return t.data }
 
+// Resident reports whether all weights stay in memory: tiles are then valid for as long as the pager is open.
+func (p *Pager) Resident() bool { return len(p.slots) == 0 }
+
 // Sweep is one pass through the matrices in the order of Model.Bundles. It is for one goroutine.
 type Sweep struct {
 	p    *Pager

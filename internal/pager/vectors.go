@@ -37,18 +37,18 @@ func (p *Pager) readVectors(ctx context.Context) error {
 
 // readVector reads in pieces that fit a look-up buffer.
 func (p *Pager) readVector(v *layout.Vector, dst []float32) error {
-	buf := p.lookupBuffer(p.place.Readers)
+	own := p.place.Readers
 	block := v.Type.BlockValues()
-	step := (len(buf) - 2*p.place.Align) / v.Type.BlockBytes() * block
+	step := (int(p.place.LookupBytes) - 2*p.place.Align) / v.Type.BlockBytes() * block
 	if step < block {
-		return fmt.Errorf("a block of %v does not fit a buffer of %d bytes", v.Type, len(buf))
+		return fmt.Errorf("a block of %v does not fit a buffer of %d bytes", v.Type, p.place.LookupBytes)
 	}
 	for from := 0; from < v.Len; from += step {
 		n := min(step, v.Len-from)
 		offset := v.Offset + int64(v.Type.RowBytes(from))
-		raw, err := p.readSmall(v.File, offset, v.Type.RowBytes(n), buf)
+		raw, err := p.readSmall(v.File, offset, v.Type.RowBytes(n), own)
 		if err != nil {
-			raw, err = p.readSmall(v.File, offset, v.Type.RowBytes(n), buf)
+			raw, err = p.readSmall(v.File, offset, v.Type.RowBytes(n), own)
 		}
 		if err != nil {
 			return err

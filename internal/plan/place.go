@@ -56,7 +56,7 @@ func (pl *placer) base() *layout.Placement {
 		}
 	}
 	return &layout.Placement{
-		Align: pl.r.Align, Page: pl.r.Page,
+		Align: pl.r.Align, Page: pl.r.Page, ReadScratch: pl.r.Model.ReadScratch,
 		LookupBytes: pl.pages(max(minLookup, widest+2*int64(pl.r.Align))),
 	}
 }
@@ -153,13 +153,17 @@ func (pl *placer) ring(p *layout.Placement, extra int64) {
 	slack := 2 * int64(p.Align) // a request starts and ends anywhere
 	p.SlotBytes = pl.pages(max(row+slack, min(most+slack, minSlot)))
 	p.Slots, p.Readers = minSlots, min(minSlots, maxReaders)
-	room := pl.cost(p) + min(extra, maxRing)
-	for size := min(room/fullSlots/slotStep*slotStep, maxSlot); size > p.SlotBytes; size -= slotStep {
+	room := pl.cost(p) + extra
+	full, readers := fullSlots, maxReaders
+	if pl.r.Model.Exchanged { // the longest, even if they are few
+		full, readers = wideReaders+2, wideReaders
+	}
+	for size := min(room/int64(full)/slotStep*slotStep, maxSlot); size > p.SlotBytes; size -= slotStep {
 		q := *p
-		q.SlotBytes, q.Readers = size, maxReaders
+		q.SlotBytes, q.Readers = size, readers
 		q.Slots = int((room - (pl.cost(&q) - int64(q.Slots)*size)) / size)
-		q.Readers = min(q.Slots, maxReaders)
-		if q.Slots >= fullSlots {
+		q.Readers = min(q.Slots, readers)
+		if q.Slots >= full {
 			*p = q
 			return
 		}

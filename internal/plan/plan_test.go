@@ -299,3 +299,30 @@ func TestMergedUnitsFitTheRing(t *testing.T) {
 	}
 	t.Logf("%d merged units", merged)
 }
+
+// TestExchanged has matrices of which a few rows are as costly to read as many: the ring has longer slots
+// then, and readers have their scratch.
+func TestExchanged(t *testing.T) {
+	slots := map[bool]int64{}
+	for _, exchanged := range []bool{false, true} {
+		m := layouttest.TinyLlama.Model()
+		m.ReadScratch, m.Exchanged = 100<<10, exchanged
+		r := Request{Model: m, Context: 256, KVTokenBytes: 1 << 10, Budget: 200 * machine.MiB}
+		p, err := Make(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sum int64
+		for _, n := range p.Pools {
+			sum += n
+		}
+		place := p.Placement
+		if sum > r.Budget || place.ScratchBytes() < m.ReadScratch+min(place.SlotBytes, 1<<20) {
+			t.Errorf("%d bytes planned, scratch of %d for slots of %d", sum, place.ScratchBytes(), place.SlotBytes)
+		}
+		slots[exchanged] = place.SlotBytes
+	}
+	if slots[true] < 2*slots[false] {
+		t.Errorf("slots of %d bytes, others have %d", slots[true], slots[false])
+	}
+}

@@ -26,8 +26,12 @@ const (
 	readerStack = 40 << 10 // a thread that blocks in a read: kernel stack, its own, the goroutine's
 
 	maxRing   = 48 << 20 // reaches the drive's speed
-	ringShare = 28       // a ring takes at most this part of what the least leaves
-	rowShare  = 64       // so does the scratch of a longer prefill chunk
+	ringShare = 28       // a ring takes at most this part of what the least leaves,
+	wideShare = 3        // or this, where only long tiles are read well,
+	wideRing  = 96 << 20 // up to this;
+	// each tile then takes many requests of its reader, so that more readers help less than longer tiles.
+	wideReaders = 4
+	rowShare    = 64 // so does the scratch of a longer prefill chunk
 
 	firstRows    = 16      // of the chunk at the least budget,
 	firstScratch = 4 << 20 // or fewer if they need more than this
@@ -154,9 +158,13 @@ func (s *sizes) rows(bytes int64) int {
 func (s *sizes) stream(p *Plan) {
 	spare := p.Budget - p.Least
 	p.Chunk = s.rows(s.activation(s.rowMin) + spare/rowShare)
-	p.Placement = s.placer.streamed(spare/ringShare, 0)
+	extra := min(spare/ringShare, maxRing)
+	if s.r.Model.Exchanged {
+		extra = min(spare/wideShare, wideRing)
+	}
+	p.Placement = s.placer.streamed(extra, 0)
 	if left := s.fill(p, p.Budget); left > 0 {
-		p.Placement = s.placer.streamed(spare/ringShare, left)
+		p.Placement = s.placer.streamed(extra, left)
 	}
 	s.fill(p, p.Budget)
 	p.EmbeddingPinned = embeddingPinned(s.r.Model, p.Placement)

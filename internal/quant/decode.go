@@ -25,7 +25,9 @@ var decoders = [...]func(dst []float32, src []byte){
 }
 
 // CanDecode reports whether DecodeRow knows t.
-func CanDecode(t Type) bool { return int(t) < len(decoders) && decoders[t] != nil }
+func CanDecode(t Type) bool {
+	return rowFormat(t) != nil || int(t) < len(decoders) && decoders[t] != nil
+}
 
 // DecodeRow decodes len(dst) values of type t from src, bit for bit as the format's reference
 // decoder does: products and sums are rounded one by one. It does not allocate.
@@ -38,6 +40,10 @@ func DecodeRow(t Type, dst []float32, src []byte) error {
 	}
 	if err := checkRow(t, len(dst), len(src)); err != nil {
 		return err
+	}
+	if r := rowFormat(t); r != nil {
+		r.decode(dst, src, r)
+		return nil
 	}
 	decoders[t](dst, src)
 	return nil

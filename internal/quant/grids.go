@@ -168,8 +168,8 @@ const (
 
 // point8 and point4 are code book entries.
 type (
-	point8 [8]int8
-	point4 [4]int8
+	point8 = [8]int8
+	point4 = [4]int8
 )
 
 var (

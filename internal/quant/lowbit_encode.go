@@ -107,7 +107,7 @@ func encodeMXFP4(dst []byte, src []float32) {
 		// The exponent of the peak, less 2: the largest value, 6, has exponent 2.
 		exp := int(math.Float32bits(peak(x[:])) >> 23 & 255)
 		b[0] = uint8(max(exp-2, 0))
-		inv := 1 / halfE8M0(b[0])
+		inv := 1 / HalfE8M0(b[0])
 		for i := range b[1:] {
 			b[1+i] = nearestE2M1(x[i]*inv) | nearestE2M1(x[i+16]*inv)<<4
 		}
@@ -119,7 +119,7 @@ func codeUE4M3(x float32) uint8 {
 	low, high := 0, 0x7e
 	for low < high {
 		mid := (low + high + 1) / 2
-		if halfUE4M3(uint8(mid)) <= x {
+		if HalfUE4M3(uint8(mid)) <= x {
 			low = mid
 		} else {
 			high = mid - 1
@@ -137,12 +137,12 @@ func encodeNVFP4(dst []byte, src []float32) {
 			code := codeUE4M3(abs(peak(x[:])) / 12)
 			best, bestLoss := code, float32(math.Inf(1))
 			for c := max(int(code)-2, 0); c <= min(int(code)+1, 0x7e); c++ {
-				if l := lossE2M1(x, halfUE4M3(uint8(c))); l < bestLoss {
+				if l := lossE2M1(x, HalfUE4M3(uint8(c))); l < bestLoss {
 					best, bestLoss = uint8(c), l
 				}
 			}
 			b[run] = best
-			inv := inverse(halfUE4M3(best))
+			inv := inverse(HalfUE4M3(best))
 			for i := range 8 {
 				b[4+8*run+i] = nearestE2M1(x[i]*inv) | nearestE2M1(x[i+8]*inv)<<4
 			}

@@ -8,8 +8,8 @@ import "math"
 // table of the reference decoder has no −0.
 var e2m1 = [16]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 
-// halfE8M0 returns 2^(e−128): half of what an E8M0 scale means, as e2m1 is doubled.
-func halfE8M0(e uint8) float32 {
+// HalfE8M0 returns 2^(e−128): half of what an E8M0 scale means, as e2m1 is doubled.
+func HalfE8M0(e uint8) float32 {
 	if e < 2 { // subnormal
 		return math.Float32frombits(0x00200000 << e)
 	}
@@ -20,7 +20,7 @@ func halfE8M0(e uint8) float32 {
 func decodeMXFP4(dst []float32, src []byte) {
 	for ; len(dst) >= qk; dst, src = dst[qk:], src[17:] {
 		b, y := (*[17]byte)(src), (*[qk]float32)(dst)
-		d := halfE8M0(b[0])
+		d := HalfE8M0(b[0])
 		for i, q := range b[1:] {
 			y[i] = d * e2m1[q&15]
 			y[i+16] = d * e2m1[q>>4]
@@ -28,8 +28,8 @@ func decodeMXFP4(dst []float32, src []byte) {
 	}
 }
 
-// halfUE4M3 returns half of what an unsigned E4M3 scale means; 0x7f counts as 0.
-func halfUE4M3(x uint8) float32 {
+// HalfUE4M3 returns half of what an unsigned E4M3 scale means; 0x7f counts as 0.
+func HalfUE4M3(x uint8) float32 {
 	exp, man := x>>3&15, float32(x&7)
 	switch {
 	case x == 0x7f:
@@ -46,7 +46,7 @@ func decodeNVFP4(dst []float32, src []byte) {
 	for ; len(dst) >= 64; dst, src = dst[64:], src[36:] {
 		b := (*[36]byte)(src)
 		for run := range 4 {
-			d := halfUE4M3(b[run])
+			d := HalfUE4M3(b[run])
 			q, y := (*[8]byte)(b[4+8*run:]), (*[16]float32)(dst[16*run:])
 			for i, v := range q {
 				y[i] = d * e2m1[v&15]

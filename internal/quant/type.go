@@ -68,29 +68,39 @@ var infos = map[Type]Info{
 	Q1_0: {"Q1_0", 128, 18}, Q2_0: {"Q2_0", 64, 18},
 }
 
-// Lookup returns the geometry of t, and false if t is not a known format.
+// Lookup returns the geometry of t, and false if t is not a format of GGUF or safetensors files.
 func Lookup(t Type) (Info, bool) {
 	i, ok := infos[t]
 	return i, ok
 }
 
+// info returns the geometry of t; zeros if it is not known.
+func info(t Type) Info {
+	if r := rowFormat(t); r != nil {
+		return r.Info
+	}
+	return infos[t]
+}
+
 // String returns the format's name, as GGUF tools print it.
 func (t Type) String() string {
-	if i, ok := infos[t]; ok {
+	if i := info(t); i.Name != "" {
 		return i.Name
 	}
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
 // BlockValues returns the number of values in a block of t; 0 for an unknown format.
-func (t Type) BlockValues() int { return infos[t].Values }
+func (t Type) BlockValues() int { return info(t).Values }
 
 // BlockBytes returns the number of bytes in a block of t; 0 for an unknown format.
-func (t Type) BlockBytes() int { return infos[t].Bytes }
+func (t Type) BlockBytes() int { return info(t).Bytes }
 
 // IsFloat reports whether the values of t take the float path of docs/numerics.md.
-func (t Type) IsFloat() bool { return t == F32 || t == F16 || t == BF16 }
+func (t Type) IsFloat() bool {
+	return t == F32 || t == F16 || t == BF16 || t >= E4M3x32 && t <= FP4x64
+}
 
 // RowBytes returns the bytes of a row of n values of t. It is the caller's duty that n is a
 // multiple of BlockValues.
-func (t Type) RowBytes(n int) int { i := infos[t]; return n / i.Values * i.Bytes }
+func (t Type) RowBytes(n int) int { i := info(t); return n / i.Values * i.Bytes }

@@ -9,15 +9,22 @@ import (
 
 // Report is one run. Its JSON form is that of `spillway run --json`. Bytes and seconds throughout.
 type Report struct {
-	Text         string   `json:"text"`
-	PromptIDs    []int    `json:"prompt_ids"`
-	IDs          []int    `json:"ids"`
-	FinishReason string   `json:"finish_reason"` // stop, length, cancelled or error
-	Model        Model    `json:"model"`
-	Memory       Memory   `json:"memory"`
-	Speed        Speed    `json:"speed"`
-	IO           IO       `json:"io"`
-	Roofline     Roofline `json:"roofline"`
+	Text         string `json:"text"`
+	PromptIDs    []int  `json:"prompt_ids"`
+	IDs          []int  `json:"ids"`
+	FinishReason string `json:"finish_reason"` // stop, length, cancelled or error
+
+	// Of a model that writes reasoning or calls in a dialect of its own: what of the text is content.
+	Content   string `json:"content,omitempty"`
+	Reasoning string `json:"reasoning,omitempty"`
+	ToolCalls any    `json:"tool_calls,omitempty"`
+
+	Model    Model    `json:"model"`
+	Memory   Memory   `json:"memory"`
+	Speed    Speed    `json:"speed"`
+	IO       IO       `json:"io"`
+	Cache    Cache    `json:"cache"`
+	Roofline Roofline `json:"roofline"`
 
 	// Notes are one-time remarks for the reader of the prose, such as "direct I/O refused".
 	Notes []string `json:"-"`
@@ -30,6 +37,14 @@ type Model struct {
 	Parameters  int64  `json:"parameters"`
 	WeightBytes int64  `json:"weight_bytes"`
 	Source      string `json:"source"` // path, or "embedded"
+	// ChatTemplate says where the chat template is from: "the model's (…)", or the name of a built-in one.
+	ChatTemplate string `json:"chat_template,omitempty"`
+}
+
+// Cache says how keys and values were kept.
+type Cache struct {
+	Type  string `json:"type"`  // as --kv names it
+	Lossy bool   `json:"lossy"` // it rounds more than f16, so that answers are other ones
 }
 
 // Memory compares the budget with what was used.

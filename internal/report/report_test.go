@@ -16,6 +16,7 @@ func TestJSONKeys(t *testing.T) {
 		`"memory":{"budget":1,"ledger_peak":1,"rss_peak":1,"cgroup_peak":null,"least":1},` +
 		`"speed":{"load_seconds":0.1,"prefill_tokens":1,"prefill_seconds":0.1,"decode_tokens":1,"decode_seconds":0.1},` +
 		`"io":{"required_bytes":1,"read_bytes":1,"hit_bytes":1,"drive_bytes_per_second":1.5},` +
+		`"cache":{"type":"q8_0","lossy":true},` +
 		`"roofline":{"limit":"drive","fraction":0.9,"drive_fraction":0.95,"policy_fraction":0.95}}`
 	r := Report{
 		Text: "hi", PromptIDs: []int{1}, IDs: []int{2}, FinishReason: "stop",
@@ -23,6 +24,7 @@ func TestJSONKeys(t *testing.T) {
 		Memory:   Memory{Budget: 1, LedgerPeak: 1, RSSPeak: 1, Least: 1},
 		Speed:    Speed{LoadSeconds: 0.1, PrefillTokens: 1, PrefillSeconds: 0.1, DecodeTokens: 1, DecodeSeconds: 0.1},
 		IO:       IO{RequiredBytes: 1, ReadBytes: 1, HitBytes: 1, DriveBytesPerSecond: 1.5},
+		Cache:    Cache{Type: "q8_0", Lossy: true},
 		Roofline: Roofline{Limit: "drive", Fraction: 0.9, DriveFraction: 0.95, PolicyFraction: 0.95},
 		Notes:    []string{"not part of the JSON"},
 	}

@@ -77,23 +77,23 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// split calls text for the text between added tokens, and token for each token, in order. Without
-// parse, control tokens are text.
-func (m *matcher) split(s string, parse bool, text func(string), token func(int32)) {
+// split calls text for the ranges between added tokens, and token for each token, in order. Control tokens
+// that are not trusted are text.
+func (m *matcher) split(s string, t trust, text func(start, end int), token func(id int32)) {
 	done := 0
 	for i := 0; i < len(s); {
 		if !m.first[s[i]] {
 			i++
 			continue
 		}
-		a := m.longest(s[i:])
+		a, size := m.trusted(s, i, t)
 		if a == nil {
-			i++
+			i += size
 			continue
 		}
-		start, end := i, i+len(a.text)
+		start, end := i, i+size
 		i = end
-		if a.special && !parse || a.singleWord && (wordBefore(s[:start]) || wordAfter(s[end:])) {
+		if a.singleWord && (wordBefore(s[:start]) || wordAfter(s[end:])) {
 			continue
 		}
 		if a.lstrip {
@@ -104,20 +104,41 @@ func (m *matcher) split(s string, parse bool, text func(string), token func(int3
 			i = end
 		}
 		if start > done {
-			text(s[done:start])
+			text(done, start)
 		}
 		token(a.id)
 		done = end
 	}
 	if done < len(s) {
-		text(s[done:])
+		text(done, len(s))
 	}
+}
+
+// trusted returns the longest token at i and its length; a control token that reaches into plain text
+// makes place for a shorter one. Without a token it returns how far to go on.
+func (m *matcher) trusted(s string, i int, t trust) (*added, int) {
+	a := m.longest(s[i:])
+	if a == nil {
+		return nil, 1
+	}
+	size := len(a.text)
+	reach := t.reach(i, i+size)
+	if !a.special || reach == i+size {
+		return a, size
+	}
+	if reach == i {
+		return nil, size
+	}
+	if a = m.longest(s[i:reach]); a == nil {
+		return nil, 1
+	}
+	return a, len(a.text)
 }
 
 // isWord is \w of the Rust regex crate: letters, marks, decimal digits, connectors, join controls.
 func isWord(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.Is(unicode.Nd, r) || unicode.Is(unicode.Nl, r) ||
-		unicode.Is(unicode.Pc, r) || unicode.Is(unicode.Other_Alphabetic, r) || r == 0x200c || r == 0x200d
+		unicode.Is(unicode.Pc, r) || unicode.Is(unicode.Other_Alphabetic, r) || r == 0x200c || r == 0x200d || unicode.Is(laterWords, r)
 }
 
 func wordBefore(s string) bool {

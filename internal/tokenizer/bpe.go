@@ -14,8 +14,9 @@ func newBPE(v *vocab, m *merges, ignoreMerges bool) *bpe {
 	return model
 }
 
-// addMerge looks up the tokens of a merge and adds it.
-func addMerge(v *vocab, m *merges, left, right []byte) error {
+// addMerge looks up the tokens of a merge and adds it. The token on the right loses a mark of that many
+// bytes, which says that it is inside a word.
+func addMerge(v *vocab, m *merges, left, right []byte, mark int) error {
 	l, ok := v.find(string(left))
 	if !ok {
 		return formatError("merge %d: %q is not in the vocabulary", m.count, left)
@@ -24,7 +25,7 @@ func addMerge(v *vocab, m *merges, left, right []byte) error {
 	if !ok {
 		return formatError("merge %d: %q is not in the vocabulary", m.count, right)
 	}
-	both, ok := v.findPair(left, right)
+	both, ok := v.findPair(left, right[min(mark, len(right)):])
 	if !ok {
 		return formatError("merge %d: %q + %q is not in the vocabulary", m.count, left, right)
 	}

@@ -1,12 +1,22 @@
 package tokenizer
 
 import (
+	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 )
 
+// steps counts the work of an encoding where a test asks for it, in characters passed and merges tried.
+var steps *atomic.Int64
+
+func count(n int) {
+	if steps != nil {
+		steps.Add(int64(n))
+	}
+}
+
 // class is a set of Unicode properties of a character.
-type class uint8
+type class uint16
 
 const (
 	letter  class = 1 << iota // \p{L}
@@ -17,6 +27,7 @@ const (
 	upper                     // [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]
 	lower                     // [\p{Ll}\p{Lm}\p{Lo}\p{M}]
 	punct                     // [\p{P}\p{S}]
+	han                       // \p{Han}
 )
 
 var asciiClass = func() (table [utf8.RuneSelf]class) {
@@ -39,7 +50,17 @@ func classOf(s string, i int) (class, int) {
 	return classify(r), n
 }
 
+// firstHan is the first character of \p{Han}.
+const firstHan = 0x2e80
+
 func classify(r rune) class {
+	if r >= firstHan && unicode.Is(unicode.Han, r) {
+		return han | category(r)
+	}
+	return category(r)
+}
+
+func category(r rune) class {
 	switch {
 	case unicode.IsLetter(r):
 		return letter | letterCase(r)

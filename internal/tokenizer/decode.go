@@ -1,105 +1,81 @@
 package tokenizer
 
 import (
-	"bytes"
 	"strings"
 	"unicode/utf8"
 )
-
-// A decoder turns ids into bytes. Most tokenizers give the same bytes for an id wherever it stands;
-// some look at what was before, which state remembers.
-type decoder interface {
-	// append appends the bytes of a token to dst.
-	append(dst []byte, v *vocab, id uint32, state *decodeState) []byte
-}
-
-// decodeState is where a decoder is in a sequence of ids.
-type decodeState struct {
-	started bool // a token gave bytes
-}
-
-// byteLevel is the decoder of byte-level BPE: the vocabulary already holds bytes.
-type byteLevel struct{}
-
-func (byteLevel) append(dst []byte, v *vocab, id uint32, _ *decodeState) []byte {
-	return append(dst, v.bytes(id)...)
-}
-
-// spaced is the decoder of SentencePiece's kin: a mark stands for a space, and the first space, which
-// encoding put there, is dropped.
-type spaced struct {
-	mark       []byte
-	dropPrefix bool
-}
-
-func (d spaced) append(dst []byte, v *vocab, id uint32, state *decodeState) []byte {
-	start := len(dst)
-	token := v.bytes(id)
-	for {
-		at := bytes.Index(token, d.mark)
-		if at < 0 || len(d.mark) == 0 {
-			break
-		}
-		dst = append(append(dst, token[:at]...), ' ')
-		token = token[at+len(d.mark):]
-	}
-	dst = append(dst, token...)
-	if len(dst) == start || state.started {
-		return dst
-	}
-	state.started = true
-	if d.dropPrefix && dst[start] == ' ' {
-		dst = append(dst[:start], dst[start+1:]...)
-	}
-	return dst
-}
 
 // Decoder turns a stream of ids into text, whole characters only. It is not safe for concurrent use.
 type Decoder struct {
 	t           *Tokenizer
 	skipSpecial bool
-	state       decodeState
+	flow        flow
 	held        []byte
 	run         bool // held are bytes of byte-fallback tokens
 }
 
 // NewDecoder returns a decoder for one sequence. With skipSpecial control tokens give no text.
 func (t *Tokenizer) NewDecoder(skipSpecial bool) *Decoder {
-	return &Decoder{t: t, skipSpecial: skipSpecial}
+	return &Decoder{t: t, skipSpecial: skipSpecial, flow: t.decoder.begin(false)}
+}
+
+// token returns what the stages of a decoder begin with; nothing if the token is to be skipped.
+func (t *Tokenizer) token(id int32, skipSpecial bool) (c chunk, ok bool, err error) {
+	if err := t.vocab.check(id); err != nil {
+		return c, false, err
+	}
+	flags := t.vocab.flags[id]
+	if flags&flagHidden != 0 || skipSpecial && flags&flagSpecial != 0 {
+		return c, false, nil
+	}
+	if text, ok := t.shown[id]; ok {
+		return chunk{b: []byte(text)}, true, nil
+	}
+	return chunk{t.vocab.bytes(uint32(id)), flags&flagByte != 0}, true, nil
 }
 
 // Push returns the text that id completes. Bytes of a character that is not complete are held back; a
 // sequence that cannot become a character is U+FFFD, one for each maximal invalid part (Unicode 15,
 // section 3.9, "U+FFFD Substitution of Maximal Subparts"). Of byte-fallback tokens it is one for each
-// byte, once a token of another kind follows, as Hugging Face has it.
+// byte: once a token of another kind follows, as Hugging Face has it, or at once, as SentencePiece does.
 func (d *Decoder) Push(id int32) (string, error) {
-	if err := d.t.vocab.check(id); err != nil {
+	c, ok, err := d.t.token(id, d.skipSpecial)
+	if !ok {
 		return "", err
 	}
-	flags := d.t.vocab.flags[id]
-	if d.skipSpecial && flags&flagSpecial != 0 {
-		return "", nil
+	if len(d.flow) == 0 {
+		return d.take(c), nil
 	}
-	before := ""
-	if isByte := flags&flagByte != 0; isByte != d.run {
-		before = d.end()
-		d.run = isByte
-	}
-	d.held = d.t.decoder.append(d.held, d.t.vocab, uint32(id), &d.state)
-	done := completeUTF8(d.held)
-	if d.run {
-		done = validLen(d.held)
-	}
-	if done == 0 {
-		return before, nil
-	}
-	text := validUTF8(d.held[:done])
-	d.held = append(d.held[:0], d.held[done:]...)
-	return before + text, nil
+	text := ""
+	d.flow.push(c, func(c chunk) { text += d.take(c) })
+	return text, nil
 }
 
-// end returns what is held, as U+FFFD.
-func (d *Decoder) end() string {
+// take returns the text that a chunk completes.
+func (d *Decoder) take(c chunk) string {
+	before := ""
+	if c.isByte != d.run {
+		before = d.rest()
+		d.run = c.isByte
+	}
+	d.held = append(d.held, c.b...)
+	text, done := "", 0
+	switch {
+	case !d.run:
+		done = completeUTF8(d.held)
+		text = validUTF8(d.held[:done])
+	case d.t.lenientRuns:
+		text, done = eachByte(d.held)
+	default:
+		done = validLen(d.held)
+		text = string(d.held[:done])
+	}
+	d.held = append(d.held[:0], d.held[done:]...)
+	return before + text
+}
+
+// rest returns what is held, as U+FFFD.
+func (d *Decoder) rest() string {
 	text := ""
 	if d.run {
 		text = strings.Repeat("\ufffd", len(d.held))
@@ -110,27 +86,38 @@ func (d *Decoder) end() string {
 	return text
 }
 
-// Flush returns what is held back, as U+FFFD, and makes the decoder ready for another sequence.
+// Flush returns what is held back, as U+FFFD where it is no text, and makes the decoder ready for another
+// sequence.
 func (d *Decoder) Flush() string {
-	text := d.end()
-	d.state, d.run = decodeState{}, false
+	text := ""
+	d.flow.end(func(c chunk) { text += d.take(c) })
+	text += d.rest()
+	d.flow, d.run = d.t.decoder.begin(false), false
 	return text
 }
 
 // Decode returns the exact bytes of ids, which need not be UTF-8.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) ([]byte, error) {
 	var out []byte
-	var state decodeState
+	err := t.decode(ids, skipSpecial, func(c chunk) { out = append(out, c.b...) })
+	return out, err
+}
+
+// decode gives the chunks that ids become.
+func (t *Tokenizer) decode(ids []int32, skipSpecial bool, emit func(chunk)) error {
+	flow := t.decoder.begin(false)
+	push := flow.bind(emit)
 	for _, id := range ids {
-		if err := t.vocab.check(id); err != nil {
-			return nil, err
+		c, ok, err := t.token(id, skipSpecial)
+		if err != nil {
+			return err
 		}
-		if skipSpecial && t.vocab.flags[id]&flagSpecial != 0 {
-			continue
+		if ok {
+			push(c)
 		}
-		out = t.decoder.append(out, t.vocab, uint32(id), &state)
 	}
-	return out, nil
+	flow.end(emit)
+	return nil
 }
 
 // DecodeText returns the text of ids; what is not UTF-8 is U+FFFD, as Push says. It differs from the
@@ -139,32 +126,43 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) ([]byte, error) {
 func (t *Tokenizer) DecodeText(ids []int32, skipSpecial bool) (string, error) {
 	var out strings.Builder
 	var part []byte
-	var state decodeState
 	run := false
 	end := func() {
-		if run && !utf8.Valid(part) {
-			out.WriteString(strings.Repeat("\ufffd", len(part)))
-		} else {
+		switch {
+		case !run || utf8.Valid(part):
 			out.WriteString(validUTF8(part))
+		case t.lenientRuns:
+			text, done := eachByte(part)
+			out.WriteString(text + strings.Repeat("\ufffd", len(part)-done))
+		default:
+			out.WriteString(strings.Repeat("\ufffd", len(part)))
 		}
 		part = part[:0]
 	}
-	for _, id := range ids {
-		if err := t.vocab.check(id); err != nil {
-			return "", err
-		}
-		flags := t.vocab.flags[id]
-		if skipSpecial && flags&flagSpecial != 0 {
-			continue
-		}
-		if isByte := flags&flagByte != 0; isByte != run {
+	err := t.decode(ids, skipSpecial, func(c chunk) {
+		if c.isByte != run {
 			end()
-			run = isByte
+			run = c.isByte
 		}
-		part = t.decoder.append(part, t.vocab, uint32(id), &state)
+		part = append(part, c.b...)
+	})
+	if err != nil {
+		return "", err
 	}
 	end()
 	return out.String(), nil
+}
+
+// eachByte returns the text of b, one U+FFFD for each byte that is in no character, without the beginning
+// of a character at its end; done is its length in b.
+func eachByte(b []byte) (text string, done int) {
+	var out strings.Builder
+	for done < len(b) && utf8.FullRune(b[done:]) {
+		r, n := utf8.DecodeRune(b[done:])
+		out.WriteRune(r)
+		done += n
+	}
+	return out.String(), done
 }
 
 // validLen returns the length of the whole characters that b begins with.

@@ -21,7 +21,7 @@ func (e *UnsupportedError) Error() string { return e.Unwrap().Error() }
 // Unwrap returns the FormatError.
 func (e *UnsupportedError) Unwrap() error {
 	return &FormatError{Where: "tokenizer", What: fmt.Sprintf("%s %s is not supported", e.Part, container.Name(e.Kind)),
-		Hint: "byte-level BPE is"}
+		Hint: "BPE, Unigram, WordPiece and WordLevel are, from tokenizer.json, GGUF, tekken.json, SentencePiece and vocab.txt"}
 }
 
 func unsupported(part, kind string) error { return &UnsupportedError{Part: part, Kind: kind} }

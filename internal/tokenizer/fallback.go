@@ -43,6 +43,9 @@ func parseByteToken(token []byte) (byte, bool) {
 	return b, true
 }
 
+// all reports whether every byte has a token.
+func (b *byteTokens) all() bool { return !slices.Contains(b.ids[:], noToken) }
+
 // append appends the tokens of a character's bytes.
 func (b *byteTokens) append(ids []uint32, char string) []uint32 {
 	for i := 0; i < len(char); i++ {
@@ -67,6 +70,8 @@ type charBPE struct {
 	bytes        byteTokens
 	fuseUnk      bool
 	ignoreMerges bool
+	words        words
+	apart        bool // unknown characters of two words stay apart: there are none, or they are not fused
 }
 
 func (m *charBPE) encode(dst []int32, piece string, s *scratch) []int32 {
@@ -75,6 +80,14 @@ func (m *charBPE) encode(dst []int32, piece string, s *scratch) []int32 {
 			return append(dst, int32(id))
 		}
 	}
+	if !m.apart {
+		return m.merge(dst, piece, s)
+	}
+	return m.words.encode(dst, m.vocab, piece, s, m)
+}
+
+// merge is encode without a look at the words.
+func (m *charBPE) merge(dst []int32, piece string, s *scratch) []int32 {
 	s.ids = s.ids[:0]
 	for i := 0; i < len(piece); {
 		_, n := utf8.DecodeRuneInString(piece[i:])
@@ -98,6 +111,8 @@ type scoredBPE struct {
 	vocab  *vocab
 	scores u32s // a key that falls as the score rises
 	bytes  byteTokens
+	words  words
+	single bool // text begins as bytes instead of characters
 }
 
 // scoreKey maps a score to a key for a heap whose least key comes first.
@@ -116,12 +131,20 @@ func scoreKey(score float32) uint32 {
 type span struct{ start, end, prev, next int32 }
 
 func (m *scoredBPE) encode(dst []int32, piece string, s *scratch) []int32 {
+	return m.words.encode(dst, m.vocab, piece, s, m)
+}
+
+// merge is encode without a look at the words.
+func (m *scoredBPE) merge(dst []int32, piece string, s *scratch) []int32 {
 	if piece == "" {
 		return dst
 	}
 	spans, heap := s.spans[:0], s.heap[:0]
 	for i := 0; i < len(piece); {
-		_, n := utf8.DecodeRuneInString(piece[i:])
+		n := 1
+		if !m.single {
+			n = runeLen(piece[i:])
+		}
 		at := int32(len(spans))
 		spans = append(spans, span{int32(i), int32(i + n), at - 1, at + 1})
 		i += n
@@ -133,7 +156,8 @@ func (m *scoredBPE) encode(dst []int32, piece string, s *scratch) []int32 {
 		}
 	}
 	heapify(heap)
-	for len(heap) > 0 {
+	tried := 0
+	for ; len(heap) > 0; tried++ {
 		top := heap[0]
 		heap = heapPop(heap)
 		at := int32(uint32(top))
@@ -141,6 +165,7 @@ func (m *scoredBPE) encode(dst []int32, piece string, s *scratch) []int32 {
 			heap = m.join(piece, spans, at, heap)
 		}
 	}
+	count(tried)
 	s.spans, s.heap = spans, heap
 	return m.tokens(dst, piece, s)
 }

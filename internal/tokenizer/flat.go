@@ -15,11 +15,15 @@ func (a u32s) at(i uint32) uint32     { return binary.LittleEndian.Uint32(a[4*in
 func (a u32s) set(i uint32, v uint32) { binary.LittleEndian.PutUint32(a[4*int(i):], v) }
 func (a u32s) len() int               { return len(a) / 4 }
 
-// u16s is a slice of uint16 that may live in any memory.
-type u16s []byte
+// An entry of an open-addressing table is a number, of which 0 is kept for free slots, and 7 more bits
+// of the hash, which spare most looks at what the number stands for. Numbers are below maxTokens.
+const entryBits = 25
 
-func (a u16s) at(i uint32) uint16     { return binary.LittleEndian.Uint16(a[2*int(i):]) }
-func (a u16s) set(i uint32, v uint16) { binary.LittleEndian.PutUint16(a[2*int(i):], v) }
+func entry(hash uint64, n uint32) uint32 { return uint32(hash>>32)&^(1<<entryBits-1) | (n + 1) }
+
+func entryOf(e uint32) uint32 { return e&(1<<entryBits-1) - 1 }
+
+func sameTag(e uint32, hash uint64) bool { return (e^uint32(hash>>32))>>entryBits == 0 }
 
 // tableSize is the number of slots of an open-addressing table for n entries: a power of two, at
 // most 4/5 full.

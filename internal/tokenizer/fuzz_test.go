@@ -134,6 +134,10 @@ func FuzzTokenizerGGUF(f *testing.F) {
 	f.Add(smallGGUF("gpt2", "qwen2"))
 	f.Add(smallGGUF("gpt2", "deepseek-llm"))
 	f.Add(smallGGUF("llama", "default"))
+	f.Add(smallGGUF("t5", "default"))
+	f.Add(smallGGUF("bert", "default"))
+	f.Add(smallGGUF("gemma4", ""))
+	f.Add(smallGGUF("gemma4", "gemma4"))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		c, err := checkpoint.OpenFile(vfs.Bytes("fuzz.gguf", file))
 		if err != nil {
@@ -147,7 +151,7 @@ func FuzzTokenizerGGUF(f *testing.F) {
 
 // TestSmallGGUF sees that the seeds of the fuzz target are whole vocabularies.
 func TestSmallGGUF(t *testing.T) {
-	for kind, want := range map[string][]int32{"gpt2": {2, 7, 0}, "llama": {6, 1, 6}} {
+	for kind, want := range map[string][]int32{"gpt2": {2, 7, 0}, "llama": {6, 1, 6}, "gemma4": {2, 5, 0}} {
 		c, err := checkpoint.OpenFile(vfs.Bytes("small.gguf", smallGGUF(kind, "gpt-2")))
 		if err != nil {
 			t.Fatal(err)

@@ -42,9 +42,17 @@ func loadGGUF(meta checkpoint.Meta, alloc Alloc) (*Tokenizer, error) {
 	var err error
 	switch kind {
 	case "gpt2":
-		addBOS, err = l.byteLevel()
+		name, _ := meta.String(keyPre)
+		addBOS, err = l.byteLevel(name)
+	case "gemma4":
+		addBOS, err = l.byteLevel(kind)
 	case "llama":
 		err = l.sentencePiece()
+	case "t5":
+		addBOS = false
+		err = l.unigram()
+	case "bert":
+		return l.bert()
 	default:
 		err = unsupported("model", kind)
 	}
@@ -59,25 +67,24 @@ type ggufLoader struct {
 	alloc Alloc
 	t     *Tokenizer
 	added []added
+	extra int64 // bytes that a token may have more than in the file
 }
 
-// byteLevel reads a vocabulary of byte-level BPE (tokenizer.ggml.model = gpt2). It reports whether a BOS is
+// byteLevel reads a vocabulary of byte-level BPE (tokenizer.ggml.model = gpt2) with a pre-tokenizer. It reports whether a BOS is
 // added if the file does not say.
-func (l *ggufLoader) byteLevel() (addBOS bool, err error) {
-	name, _ := l.meta.String(keyPre)
+func (l *ggufLoader) byteLevel(name string) (addBOS bool, err error) {
 	how, ok := preFor(name)
 	if !ok {
 		return false, unsupported("pre-tokenizer", name)
 	}
-	var stages splitters
-	for _, pattern := range how.patterns {
-		stage, err := splitterFor(pattern)
-		if err != nil {
-			return false, err
-		}
-		stages = append(stages, stage)
+	if how.raw {
+		return l.rawBPE(how)
 	}
-	l.t.splitter, l.t.decoder = stages, byteLevel{}
+	stages, err := stagesOf(how)
+	if err != nil {
+		return false, err
+	}
+	l.t.splitter = stages
 	var bytes []byte
 	if err := l.vocabulary(func(_ uint32, token []byte) ([]byte, byte, bool) {
 		var plain bool
@@ -88,7 +95,7 @@ func (l *ggufLoader) byteLevel() (addBOS bool, err error) {
 	}); err != nil {
 		return false, err
 	}
-	table, err := l.readMerges()
+	table, err := l.readMerges(unmapped)
 	if err != nil {
 		return false, err
 	}
@@ -115,7 +122,7 @@ func (l *ggufLoader) vocabulary(of meaning) error {
 		return formatError("the vocabulary (%s) is empty", keyTokens)
 	}
 	var err error
-	if l.t.vocab, err = newVocab(count, bytes, l.alloc); err != nil {
+	if l.t.vocab, err = newVocab(count, bytes+l.extra*int64(count), l.alloc); err != nil {
 		return err
 	}
 	if err := l.readTypes(count); err != nil {
@@ -180,7 +187,8 @@ func (l *ggufLoader) readTokens(of meaning) error {
 	return nil
 }
 
-func (l *ggufLoader) readMerges() (*merges, error) {
+// readMerges reads the merges; meaning appends what a token stands for.
+func (l *ggufLoader) readMerges(meaning func(dst, token []byte) []byte) (*merges, error) {
 	count, ok := l.meta.Count(keyMerges)
 	if !ok {
 		return nil, formatError("the file has no %s", keyMerges)
@@ -198,8 +206,8 @@ func (l *ggufLoader) readMerges() (*merges, error) {
 		if err != nil {
 			return nil, err
 		}
-		left, right = unmapped(left[:0], first), unmapped(right[:0], second)
-		if err := addMerge(l.t.vocab, table, left, right); err != nil {
+		left, right = meaning(left[:0], first), meaning(right[:0], second)
+		if err := addMerge(l.t.vocab, table, left, right, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -228,10 +236,17 @@ func (l *ggufLoader) ends(addBOS bool) error {
 	t.findEOT()
 	t.addEOS(eom)
 	add, ok := l.meta.Bool(keyAddBOS)
+	if kind, _ := l.meta.String(keyModel); kind == "gemma4" {
+		add = true // the first files deny it wrongly
+	}
 	if (add || !ok && addBOS) && t.bos >= 0 {
 		t.prefix = []int32{t.bos}
 	}
-	if add, _ := l.meta.Bool(keyAddEOS); add && eos >= 0 {
+	add, ok = l.meta.Bool(keyAddEOS)
+	if kind, _ := l.meta.String(keyModel); !ok && kind == "t5" {
+		add = true
+	}
+	if add && eos >= 0 {
 		t.suffix = []int32{eos}
 	}
 	return nil

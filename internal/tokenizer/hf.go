@@ -48,8 +48,44 @@ type section struct {
 	SpecialTokens map[string]struct {
 		IDs []int32 `json:"ids"`
 	} `json:"special_tokens"`
-	Cls []json.RawMessage `json:"cls"`
-	Sep []json.RawMessage `json:"sep"`
+	Cls                 tokenPair `json:"cls"`
+	Sep                 tokenPair `json:"sep"`
+	CleanText           *bool     `json:"clean_text"`
+	HandleChineseChars  *bool     `json:"handle_chinese_chars"`
+	StripAccents        *bool     `json:"strip_accents"`
+	Lowercase           *bool     `json:"lowercase"`
+	StripLeft           *bool     `json:"strip_left"`
+	StripRight          *bool     `json:"strip_right"`
+	PrecompiledCharsmap string    `json:"precompiled_charsmap"`
+	Delimiter           string    `json:"delimiter"`
+	Length              int       `json:"length"`
+	Prefix              string    `json:"prefix"`
+	Suffix              string    `json:"suffix"`
+	Cleanup             *bool     `json:"cleanup"`
+	PadToken            string    `json:"pad_token"`
+	WordDelimiterToken  string    `json:"word_delimiter_token"`
+}
+
+// tokenPair is a token with its id, written ["[CLS]", 101].
+type tokenPair struct{ value *int32 }
+
+func (p *tokenPair) UnmarshalJSON(b []byte) error {
+	var parts []json.RawMessage
+	if err := json.Unmarshal(b, &parts); err != nil || len(parts) != 2 {
+		return err
+	}
+	return json.Unmarshal(parts[1], &p.value)
+}
+
+// id returns the id, which must be of the vocabulary.
+func (p tokenPair) id(t *Tokenizer) (int32, error) {
+	if p.value == nil {
+		return 0, formatError("the post-processor lacks the id of a token that it adds")
+	}
+	if err := t.vocab.check(*p.value); err != nil {
+		return 0, formatError("the post-processor: %v", err)
+	}
+	return *p.value, nil
 }
 
 // hfFile is what a first pass over tokenizer.json finds: everything but the vocabulary.
@@ -66,6 +102,11 @@ type hfModel struct {
 	byteFallback bool
 	fuseUnk      bool
 	ignoreMerges bool
+	prefix       string // of tokens inside a word
+	suffix       string // of tokens at a word's end
+	maxChars     *int   // of a word
+	unkID        *uint32
+	listed       bool  // the vocabulary is a list with scores
 	tokens       int   // entries of the vocabulary
 	tokenBytes   int64 // their bytes, as written
 	maxID        uint32
@@ -131,22 +172,30 @@ func readID(s *jsonscan.Scanner) (uint32, error) {
 	return uint32(id), err
 }
 
-// hfLoader reads tokenizer.json three times: for the sizes, the vocabulary and the merges, so that
+// hfLoader reads tokenizer.json twice: for the sizes, and for the vocabulary and the merges, so that
 // nothing larger than a buffer is held besides the tables.
 type hfLoader struct {
-	open  vfs.Opener
-	alloc Alloc
-	file  hfFile
-	vocab *vocab
-	merge *merges
-	bytes []byte // scratch: a token's bytes
-	left  []byte // scratch: the left part of a merge
-	raw   bool   // not byte-level: tokens are text
-	chars *charBPE
+	open   vfs.Opener
+	source *gpt2Files // instead of tokenizer.json
+	alloc  Alloc
+	file   hfFile
+	vocab  *vocab
+	merge  *merges
+	scores f64s
+	bytes  []byte // scratch: a token's bytes
+	left   []byte // scratch: the left part of a merge
+	raw    bool   // not byte-level: tokens are text
+	chars  *charBPE
+
+	haveVocab bool
 }
 
 func (l *hfLoader) pass(member func(s *jsonscan.Scanner, key []byte) error) error {
-	there, err := l.open.Stream("tokenizer.json", func(r io.Reader) error {
+	stream := func(read func(io.Reader) error) (bool, error) { return l.open.Stream("tokenizer.json", read) }
+	if l.source != nil {
+		stream = l.source.stream
+	}
+	there, err := stream(func(r io.Reader) error {
 		s := jsonscan.New(r, maxText)
 		if err := s.Object(func(key []byte) error { return member(s, key) }); err != nil {
 			return err
@@ -197,8 +246,6 @@ func (l *hfLoader) surveyAdded(s *jsonscan.Scanner) error {
 func (l *hfLoader) surveyModel(s *jsonscan.Scanner, key []byte) error {
 	m := &l.file.model
 	switch string(key) {
-	case "continuing_subword_prefix", "end_of_word_suffix":
-		return l.surveyAffix(s, string(key))
 	case "vocab":
 		return l.surveyVocab(s)
 	case "merges":
@@ -206,26 +253,19 @@ func (l *hfLoader) surveyModel(s *jsonscan.Scanner, key []byte) error {
 	}
 	return decodeMember(s, key, map[string]any{
 		"type": &m.kind, "unk_token": &m.unk, "byte_fallback": &m.byteFallback, "fuse_unk": &m.fuseUnk, "ignore_merges": &m.ignoreMerges,
+		"continuing_subword_prefix": &m.prefix, "end_of_word_suffix": &m.suffix, "max_input_chars_per_word": &m.maxChars, "unk_id": &m.unkID,
 	})
 }
 
-// surveyAffix refuses marks on parts of words, which only old word-level BPE has.
-func (l *hfLoader) surveyAffix(s *jsonscan.Scanner, key string) error {
-	var affix string
-	if err := s.Decode(&affix, maxSection); err != nil {
+func (l *hfLoader) surveyVocab(s *jsonscan.Scanner) error {
+	m := &l.file.model
+	c, err := s.Peek()
+	if err != nil {
 		return err
 	}
-	if affix != "" && l.file.model.kind != "WordPiece" {
-		return unsupported("model", "BPE with "+key)
+	if m.listed = c == '['; m.listed {
+		return s.Array(func() error { return l.surveyPiece(s) })
 	}
-	return nil
-}
-
-func (l *hfLoader) surveyVocab(s *jsonscan.Scanner) error {
-	if c, err := s.Peek(); err != nil || c != '{' {
-		return s.Skip() // Unigram has a list; the model's type is refused later
-	}
-	m := &l.file.model
 	return s.Object(func(key []byte) error {
 		m.tokens++
 		m.tokenBytes += int64(len(key))
@@ -235,14 +275,45 @@ func (l *hfLoader) surveyVocab(s *jsonscan.Scanner) error {
 	})
 }
 
+// surveyPiece reads a token with its score, written ["▁the", -3.5].
+func (l *hfLoader) surveyPiece(s *jsonscan.Scanner) error {
+	m := &l.file.model
+	if m.tokens >= maxTokens {
+		return formatError("the vocabulary has more than %d tokens", maxTokens)
+	}
+	m.maxID = uint32(m.tokens)
+	m.tokens++
+	_, err := readPiece(s, func(token []byte) { m.tokenBytes += int64(len(token)) })
+	return err
+}
+
+// readPiece reads a token with its score.
+func readPiece(s *jsonscan.Scanner, token func([]byte)) (score float64, err error) {
+	part := 0
+	err = s.Array(func() error {
+		if part++; part == 1 {
+			text, err := s.Text()
+			token(text)
+			return err
+		}
+		score, err = s.Float()
+		return err
+	})
+	if err == nil && part != 2 {
+		err = formatError("a token with its score has %d parts instead of 2", part)
+	}
+	return score, err
+}
+
 // build checks what the survey found and reads the tables.
 func (l *hfLoader) build(config *hfConfig) (*Tokenizer, error) {
 	f := &l.file
-	if f.model.kind == "" && f.model.tokens > 0 && f.model.merges > 0 {
-		f.model.kind = "BPE" // older files do not say
-	}
-	if f.model.kind != "BPE" {
-		return nil, unsupported("model", f.model.kind)
+	f.model.guessKind()
+	switch m := f.model; {
+	case m.kind != "BPE" && m.kind != "Unigram" && m.kind != "WordPiece" && m.kind != "WordLevel":
+		return nil, unsupported("model", m.kind)
+	case m.tokens > 0 && m.listed != (m.kind == "Unigram"):
+		return nil, formatError("the vocabulary of a %s model is written as that of another kind", m.kind)
 	}
 	t := &Tokenizer{bos: -1, eot: -1}
 	if err := l.stages(t); err != nil {
@@ -253,8 +324,30 @@ func (l *hfLoader) build(config *hfConfig) (*Tokenizer, error) {
 	}
 	raw := func(a added) bool { return !a.normalized }
 	t.rawAdded = newMatcher(f.added, raw)
-	t.normAdded = newMatcher(normalizedTokens(f.added, t.normalizer), func(a added) bool { return a.normalized })
+	inNormal := normalizedTokens(f.added, t.normalizer)
+	t.normAdded = newMatcher(inNormal, func(a added) bool { return a.normalized })
+	for i, a := range inNormal { // the library decodes them to what it looks for
+		if a.text != f.added[i].text {
+			if t.shown == nil {
+				t.shown = map[int32]string{}
+			}
+			t.shown[a.id] = a.text
+		}
+	}
 	return t, l.ends(t, config)
+}
+
+// guessKind is for older files, which do not say what the model is.
+func (m *hfModel) guessKind() {
+	switch {
+	case m.kind != "" || m.tokens == 0:
+	case m.listed:
+		m.kind = "Unigram"
+	case m.merges > 0:
+		m.kind = "BPE"
+	case m.maxChars != nil:
+		m.kind = "WordPiece"
+	}
 }
 
 // normalizedTokens normalizes the texts of added tokens that are looked for in normalized text.
@@ -287,69 +380,95 @@ func (l *hfLoader) tables(t *Tokenizer) error {
 	if l.vocab, err = newVocab(int(top)+1, bytes, l.alloc); err != nil {
 		return err
 	}
+	if m.kind == "Unigram" {
+		if l.scores, err = l.alloc(8 * (int(top) + 1)); err != nil {
+			return err
+		}
+	}
 	if l.merge, err = newMerges(m.merges, l.alloc); err != nil {
 		return err
 	}
-	if err := l.pass(inModel("vocab", l.readVocab)); err != nil {
+	if err := l.pass(inModel(l.readTable)); err != nil {
 		return err
 	}
-	if err := l.addAdded(); err != nil {
-		return err
-	}
-	if err := l.pass(inModel("merges", l.readMerges)); err != nil {
-		return err
+	if m.merges > 0 && l.merge.count == 0 { // they came before the vocabulary
+		if err := l.pass(inModel(l.readTable)); err != nil {
+			return err
+		}
 	}
 	t.vocab = l.vocab
-	if !l.raw {
-		t.model = newBPE(l.vocab, l.merge, m.ignoreMerges)
-		return nil
-	}
-	l.chars.vocab, l.chars.merges = l.vocab, l.merge
-	l.chars.fuseUnk, l.chars.ignoreMerges = m.fuseUnk, m.ignoreMerges
-	if id, ok := l.vocab.find(m.unk); ok && m.unk != "" {
-		l.chars.bytes.unk = id
-	}
-	t.model = l.chars
-	return nil
+	t.model, err = l.makeModel()
+	return err
 }
 
-// inModel makes a pass that reads one member of the model.
-func inModel(name string, read func(*jsonscan.Scanner) error) func(*jsonscan.Scanner, []byte) error {
+// inModel makes a pass that reads members of the model.
+func inModel(read func(s *jsonscan.Scanner, key []byte) error) func(*jsonscan.Scanner, []byte) error {
 	return func(s *jsonscan.Scanner, key []byte) error {
 		if string(key) != "model" {
 			return s.Skip()
 		}
-		return s.Object(func(key []byte) error {
-			if string(key) != name {
-				return s.Skip()
-			}
-			return read(s)
-		})
+		return s.Object(func(key []byte) error { return read(s, key) })
 	}
 }
 
+// readTable reads the vocabulary, once, and the merges if the vocabulary is there.
+func (l *hfLoader) readTable(s *jsonscan.Scanner, key []byte) error {
+	switch {
+	case string(key) == "vocab" && !l.haveVocab:
+		if err := l.readVocab(s); err != nil {
+			return err
+		}
+		l.haveVocab = true
+		return l.addAdded()
+	case string(key) == "merges" && l.haveVocab && l.file.model.kind == "BPE":
+		return l.readMerges(s)
+	}
+	return s.Skip()
+}
+
 func (l *hfLoader) readVocab(s *jsonscan.Scanner) error {
+	if l.file.model.kind == "Unigram" {
+		id := uint32(0)
+		return s.Array(func() error {
+			score, err := readPiece(s, func(token []byte) { l.bytes = append(l.bytes[:0], token...) })
+			if err == nil {
+				err = l.setToken(id, l.bytes, true)
+			}
+			if err == nil {
+				l.scores.set(id, score)
+			}
+			id++
+			return err
+		})
+	}
 	return s.Object(func(key []byte) error {
 		token, ok := l.unmap(key)
 		id, err := readID(s)
 		if err != nil {
 			return err
 		}
-		flags := byte(0)
-		if l.raw && l.file.model.byteFallback {
-			if b, is := parseByteToken(token); is {
-				token, flags, ok = append(token[:0], b), flagByte, false
-				l.chars.bytes.ids[b] = id
-			}
-		}
-		if err := l.vocab.set(id, token, flags); err != nil {
-			return err
-		}
-		if ok {
-			l.vocab.put(id)
-		}
-		return nil
+		return l.setToken(id, token, ok)
 	})
+}
+
+// setToken adds a token; findable says that text can become it.
+func (l *hfLoader) setToken(id uint32, token []byte, findable bool) error {
+	flags := byte(0)
+	if l.raw {
+		if _, is := byteOf(token); is && l.file.decoder.has("ByteFallback") {
+			flags = flagByte
+		}
+		if b, is := parseByteToken(token); is && l.file.model.byteFallback {
+			l.chars.bytes.ids[b] = id
+		}
+	}
+	if err := l.vocab.set(id, token, flags); err != nil {
+		return err
+	}
+	if findable {
+		l.vocab.put(id)
+	}
+	return nil
 }
 
 // unmap returns a copy of what a token stands for; it is false if no text can become this token.
@@ -387,7 +506,7 @@ func (l *hfLoader) readMerges(s *jsonscan.Scanner) error {
 		if err != nil {
 			return err
 		}
-		return addMerge(l.vocab, l.merge, left, right)
+		return addMerge(l.vocab, l.merge, left, right, len(l.file.model.prefix))
 	})
 }
 

@@ -2,35 +2,102 @@ package tokenizer
 
 import (
 	"cmp"
+	"encoding/base64"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
+
+// maxContent bounds, in bytes, what a normalizer puts in the place of a match or before a text.
+const maxContent = 256
 
 // stages makes the normalizer, the pre-tokenizer and the decoder of tokenizer.json.
 func (l *hfLoader) stages(t *Tokenizer) error {
 	f := &l.file
 	var err error
-	if t.normalizer, err = makeNormalizer(f.normalizer); err != nil {
+	if t.normalizer, err = l.makeNormalizer(f.normalizer); err != nil {
 		return err
 	}
-	p := preTokenizer{}
+	l.raw = !f.isByteLevel()
+	p := preTokenizer{raw: l.raw}
 	if err := p.add(f.preTokenizer); err != nil {
 		return err
 	}
-	if t.splitter = p.stages; len(p.stages) == 0 {
-		t.splitter = whole{}
-	}
-	t.first = p.first
-	if l.raw = !p.byteLevel; l.raw {
+	t.splitter, t.beginning = p.splitters()
+	if l.raw {
 		l.chars = &charBPE{bytes: newByteTokens()}
 	}
-	return l.makeDecoder(t, f.decoder)
+	if l.raw {
+		t.decoder, err = makeChain(f.decoder)
+	}
+	return err
 }
 
-func makeNormalizer(s section) (normalizer, error) {
+// isByteLevel reports whether the file is of the usual kind whose symbols are bytes: BPE with ByteLevel as
+// the last pre-tokenizer and the only decoder. Then the vocabulary is held as bytes and nothing is mapped.
+func (f *hfFile) isByteLevel() bool {
+	if f.model.kind != "BPE" || f.model.prefix != "" || f.model.suffix != "" || f.model.byteFallback || f.normalizer.has("ByteLevel") {
+		return false
+	}
+	decoders := f.decoder.flat()
+	parts := f.preTokenizer.flat()
+	if len(decoders) != 1 || decoders[0].Type != "ByteLevel" || len(parts) == 0 || parts[len(parts)-1].Type != "ByteLevel" {
+		return false
+	}
+	for _, part := range parts[:len(parts)-1] {
+		if part.Type == "ByteLevel" {
+			return false
+		}
+	}
+	return true
+}
+
+// flat returns the parts of a section without sequences.
+func (s section) flat() []section {
 	switch s.Type {
 	case "":
+		return nil
+	case "Sequence":
+		var all []section
+		for _, list := range [][]section{s.Normalizers, s.Pretokenizers, s.Processors, s.Decoders} {
+			for _, part := range list {
+				all = append(all, part.flat()...)
+			}
+		}
+		return all
+	}
+	return []section{s}
+}
+
+func (s section) has(kind string) bool {
+	for _, part := range s.flat() {
+		if part.Type == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *hfLoader) makeNormalizer(s section) (normalizer, error) {
+	var all normalizers
+	for _, part := range s.flat() {
+		n, err := l.makeOneNormalizer(part)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	switch len(all) {
+	case 0:
 		return nil, nil
+	case 1:
+		return all[0], nil
+	}
+	return all, nil
+}
+
+func (l *hfLoader) makeOneNormalizer(s section) (normalizer, error) {
+	switch s.Type {
 	case "NFC":
 		return composer{norm.NFC}, nil
 	case "NFD":
@@ -41,186 +108,154 @@ func makeNormalizer(s section) (normalizer, error) {
 		return composer{norm.NFKD}, nil
 	case "Lowercase":
 		return lowercase{}, nil
+	case "Nmt":
+		return nmt{}, nil
+	case "StripAccents":
+		return stripAccents{}, nil
+	case "ByteLevel":
+		return byteMap{}, nil
+	case "Strip":
+		return strip{orTrue(s.StripLeft), orTrue(s.StripRight)}, nil
+	case "BertNormalizer":
+		lower := orTrue(s.Lowercase)
+		accents := lower
+		if s.StripAccents != nil {
+			accents = *s.StripAccents
+		}
+		return bertNormalizer{orTrue(s.CleanText), orTrue(s.HandleChineseChars), accents, lower}, nil
 	case "Prepend":
+		if len(s.Prepend) > maxContent {
+			return nil, tooLong("Prepend", len(s.Prepend))
+		}
 		return prepend{s.Prepend}, nil
 	case "Replace":
-		if s.Pattern != nil && s.Pattern.String != nil {
-			return replace{*s.Pattern.String, s.Content}, nil
-		}
-	case "Sequence":
-		return makeNormalizers(s.Normalizers)
+		return makeReplace(s)
+	case "Precompiled":
+		return l.makePrecompiled(s)
 	}
 	return nil, unsupported("normalizer", s.Type)
 }
 
-func makeNormalizers(list []section) (normalizer, error) {
-	var all normalizers
-	for _, s := range list {
-		n, err := makeNormalizer(s)
+func orTrue(b *bool) bool { return b == nil || *b }
+
+func tooLong(kind string, n int) error {
+	return formatError("the content of a %s has %d bytes; at most %d are possible", kind, n, maxContent)
+}
+
+func makeReplace(s section) (normalizer, error) {
+	switch {
+	case len(s.Content) > maxContent:
+		return nil, tooLong("Replace", len(s.Content))
+	case s.Pattern != nil && s.Pattern.String != nil:
+		return replace{*s.Pattern.String, s.Content}, nil
+	case s.Pattern != nil && s.Pattern.Regex != nil:
+		f, err := finderFor(*s.Pattern.Regex)
+		if err != nil {
+			return nil, unsupported("normalizer", "Replace with pattern "+*s.Pattern.Regex)
+		}
+		return replacePattern{f, s.Content}, nil
+	}
+	return nil, formatError("a Replace has no pattern")
+}
+
+func (l *hfLoader) makePrecompiled(s section) (normalizer, error) {
+	if s.PrecompiledCharsmap == "" {
+		return replace{}, nil
+	}
+	b, err := l.alloc(base64.StdEncoding.DecodedLen(len(s.PrecompiledCharsmap)))
+	if err != nil {
+		return nil, err
+	}
+	n, err := base64.StdEncoding.Decode(b, []byte(s.PrecompiledCharsmap))
+	if err != nil {
+		return nil, formatError("the normalizer's precompiled_charsmap is not base64: %v", err)
+	}
+	m, err := newCharsmap(b[:n])
+	if err != nil {
+		return nil, err
+	}
+	return precompiled{m}, nil
+}
+
+// makeChain makes the stages of a decoder.
+func makeChain(s section) (chain, error) {
+	parts := s.flat()
+	if s.Type == "" {
+		return chain{joined{}}, nil
+	}
+	var c chain
+	for _, part := range parts {
+		kind, err := makeStage(part)
 		if err != nil {
 			return nil, err
 		}
-		if n != nil {
-			all = append(all, n)
-		}
+		c = append(c, kind)
 	}
-	if len(all) == 0 {
-		return nil, nil
-	}
-	return all, nil
+	return append(c, fuse{}), nil
 }
 
-// preTokenizer collects the stages of a pre-tokenizer.
-type preTokenizer struct {
-	stages    splitters
-	byteLevel bool   // the bytes of the pieces are the model's symbols
-	first     string // put before the text
-}
-
-func (p *preTokenizer) add(s section) error {
-	if p.byteLevel && s.Type != "Sequence" {
-		return unsupported("pre-tokenizer", s.Type+" after ByteLevel")
-	}
+func makeStage(s section) (stageKind, error) {
 	switch s.Type {
-	case "":
-	case "Sequence":
-		for _, each := range s.Pretokenizers {
-			if err := p.add(each); err != nil {
-				return err
-			}
-		}
 	case "ByteLevel":
-		p.byteLevel = true
-		if s.AddPrefixSpace == nil || *s.AddPrefixSpace {
-			p.stages = append(p.stages, prefixSpace{})
+		return byteChars{}, nil
+	case "ByteFallback":
+		return byteFallback{}, nil
+	case "Fuse":
+		return fuse{}, nil
+	case "Replace":
+		n, err := makeReplace(s)
+		if err != nil {
+			return nil, err
 		}
-		if s.UseRegex == nil || *s.UseRegex {
-			p.stages = append(p.stages, isolate{gpt2Words{}})
+		if p, ok := n.(replacePattern); ok {
+			return swapPattern{n: p}, nil
 		}
-	case "Digits":
-		most := unlimited
-		if s.IndividualDigits {
-			most = 1
+		return swap{old: *s.Pattern.String, new: s.Content}, nil
+	case "Strip":
+		if utf8.RuneCountInString(s.Content) != 1 || s.Start < 0 || s.Stop < 0 {
+			return nil, formatError("a Strip decoder has content %.20q, start %d and stop %d", s.Content, s.Start, s.Stop)
 		}
-		p.stages = append(p.stages, isolate{numbers{most}})
-	case "Punctuation":
-		b, ok := behaviours[s.Behavior]
-		if s.Behavior != "" && !ok {
-			return unsupported("pre-tokenizer", "Punctuation with behavior "+s.Behavior)
-		}
-		p.stages = append(p.stages, separate{finder: scan{punctuation{}}, behaviour: b})
-	case "Split":
-		return p.addSplit(s)
+		return trim{content: s.Content, start: s.Start, stop: s.Stop}, nil
 	case "Metaspace":
-		return p.addMetaspace(s)
-	default:
-		return unsupported("pre-tokenizer", s.Type)
+		scheme, err := s.scheme()
+		return unspace{mark: cmp.Or(s.Replacement, spaceMark), drop: scheme != "never"}, err
+	case "WordPiece":
+		return wordPieces{prefix: s.Prefix, cleanup: orTrue(s.Cleanup)}, nil
+	case "BPEDecoder":
+		return suffixed{suffix: s.Suffix}, nil
+	case "CTC":
+		return ctc{pad: s.PadToken, delimiter: s.WordDelimiterToken, cleanup: orTrue(s.Cleanup)}, nil
 	}
-	return nil
-}
-
-func (p *preTokenizer) addSplit(s section) error {
-	b, ok := behaviours[s.Behavior]
-	if !ok {
-		return unsupported("pre-tokenizer", "Split with behavior "+s.Behavior)
-	}
-	switch {
-	case s.Pattern != nil && s.Pattern.String != nil:
-		p.stages = append(p.stages, separate{literal{*s.Pattern.String}, b, s.Invert})
-	case s.Pattern == nil || s.Pattern.Regex == nil:
-		return formatError("a pre-tokenizer of type Split has no pattern")
-	case b == isolated: // inverted, gaps and matches change places: the pieces are the same
-		stage, err := splitterFor(*s.Pattern.Regex)
-		if err != nil {
-			return err
-		}
-		p.stages = append(p.stages, stage)
-	default:
-		f, err := finderFor(*s.Pattern.Regex)
-		if err != nil {
-			return err
-		}
-		p.stages = append(p.stages, separate{f, b, s.Invert})
-	}
-	return nil
-}
-
-// addMetaspace adds SentencePiece's treatment of spaces: a mark stands for them, and one is put before the
-// text ("first") or before every part of it between added tokens ("always").
-func (p *preTokenizer) addMetaspace(s section) error {
-	mark := s.Replacement
-	if mark == "" {
-		mark = spaceMark
-	}
-	scheme := s.PrependScheme
-	if scheme == "" {
-		if scheme = "always"; s.AddPrefixSpace != nil && !*s.AddPrefixSpace {
-			scheme = "never"
-		}
-	}
-	switch scheme {
-	case "always":
-		p.stages = append(p.stages, metaspace{mark, true})
-	case "first":
-		p.first = mark
-		p.stages = append(p.stages, metaspace{mark, false})
-	case "never":
-		p.stages = append(p.stages, metaspace{mark, false})
-	default:
-		return unsupported("pre-tokenizer", "Metaspace with prepend_scheme "+scheme)
-	}
-	if s.Split == nil || *s.Split {
-		p.stages = append(p.stages, separate{finder: literal{mark}, behaviour: mergedWithNext})
-	}
-	return nil
-}
-
-// makeDecoder makes the byte-level decoder, or that of byte fallback.
-func (l *hfLoader) makeDecoder(t *Tokenizer, s section) error {
-	parts := []section{s}
-	if s.Type == "Sequence" {
-		parts = s.Decoders
-	}
-	if !l.raw {
-		if len(parts) != 1 || parts[0].Type != "ByteLevel" {
-			return unsupported("decoder", s.Type)
-		}
-		t.decoder = byteLevel{}
-		return nil
-	}
-	var d spaced
-	for _, part := range parts {
-		switch {
-		case part.Type == "Replace" && part.Pattern != nil && part.Pattern.String != nil && part.Content == " ":
-			d.mark = []byte(*part.Pattern.String)
-		case part.Type == "ByteFallback", part.Type == "Fuse":
-		case part.Type == "Strip" && part.Content == " " && part.Start == 1 && part.Stop == 0:
-			d.dropPrefix = true
-		case part.Type == "Metaspace":
-			d = spaced{[]byte(cmp.Or(part.Replacement, spaceMark)), part.PrependScheme != "never" && (part.AddPrefixSpace == nil || *part.AddPrefixSpace)}
-		default:
-			return unsupported("decoder", part.Type)
-		}
-	}
-	t.decoder = d
-	return nil
+	return nil, unsupported("decoder", s.Type)
 }
 
 // ends makes the post-processor and the special ids.
 func (l *hfLoader) ends(t *Tokenizer, config *hfConfig) error {
-	template, err := l.template(t, l.file.postProcessor)
-	if err != nil {
-		return err
+	template := false
+	for _, part := range l.file.postProcessor.flat() {
+		did, err := l.process(t, part)
+		if err != nil {
+			return err
+		}
+		if did && template {
+			return unsupported("post-processor", "Sequence of two that add tokens")
+		}
+		template = template || did
 	}
-	if id, ok := t.ID(string(config.BOS)); ok {
+	return config.ends(t, template)
+}
+
+// ends reads the special ids; what the configuration adds counts unless a template says what is added.
+func (c *hfConfig) ends(t *Tokenizer, template bool) error {
+	if id, ok := t.ID(string(c.BOS)); ok {
 		t.bos = id
-		if !template && config.AddBOS != nil && *config.AddBOS {
+		if !template && c.AddBOS != nil && *c.AddBOS {
 			t.prefix = []int32{id}
 		}
 	}
-	if id, ok := t.ID(string(config.EOS)); ok {
+	if id, ok := t.ID(string(c.EOS)); ok {
 		t.eos = []int32{id}
-		if !template && config.AddEOS != nil && *config.AddEOS {
+		if !template && c.AddEOS != nil && *c.AddEOS {
 			t.suffix = []int32{id}
 		}
 	}
@@ -228,35 +263,35 @@ func (l *hfLoader) ends(t *Tokenizer, config *hfConfig) error {
 	return nil
 }
 
-// template reads a TemplateProcessing post-processor; it reports whether there is one.
-func (l *hfLoader) template(t *Tokenizer, s section) (bool, error) {
+// process makes one post-processor; it reports whether that adds tokens.
+func (l *hfLoader) process(t *Tokenizer, s section) (bool, error) {
 	switch s.Type {
-	case "", "ByteLevel":
+	case "ByteLevel": // changes offsets only
 		return false, nil
-	case "Sequence":
-		found := false
-		for _, each := range s.Processors {
-			one, err := l.template(t, each)
-			if err != nil {
-				return false, err
-			}
-			if one && found {
-				return false, unsupported("post-processor", "Sequence of two templates")
-			}
-			found = found || one
-		}
-		return found, nil
 	case "TemplateProcessing":
 		return true, l.readTemplate(t, s)
+	case "BertProcessing", "RobertaProcessing":
+		before, err := s.Cls.id(t)
+		if err != nil {
+			return false, err
+		}
+		after, err := s.Sep.id(t)
+		if err != nil {
+			return false, err
+		}
+		t.prefix = append([]int32{before}, t.prefix...)
+		t.suffix = append(t.suffix, after)
+		return true, nil
 	}
 	return false, unsupported("post-processor", s.Type)
 }
 
 func (l *hfLoader) readTemplate(t *Tokenizer, s section) error {
-	into := &t.prefix
+	var before, after []int32
+	into := &before
 	for _, item := range s.Single {
 		if item.SpecialToken == nil {
-			into = &t.suffix
+			into = &after
 			continue
 		}
 		token, ok := s.SpecialTokens[item.SpecialToken.ID]
@@ -270,5 +305,7 @@ func (l *hfLoader) readTemplate(t *Tokenizer, s section) error {
 			*into = append(*into, id)
 		}
 	}
+	t.prefix = append(before, t.prefix...)
+	t.suffix = append(t.suffix, after...)
 	return nil
 }

@@ -9,11 +9,13 @@ type model interface {
 
 // scratch is what an encoding needs while it runs. It is reused.
 type scratch struct {
+	nodes   []node
 	symbols []symbol
 	spans   []span
 	heap    []uint64
 	ids     []uint32
 	ranks   []uint32
+	pieces  pieceCache
 }
 
 // bpe joins neighbouring symbols, lowest rank first, as Sennrich et al. (2016) define it; of equal
@@ -23,6 +25,7 @@ type bpe struct {
 	merges       *merges
 	start        [256]uint32 // the id of each byte, or noToken
 	ignoreMerges bool        // a piece that is a token is that token
+	whole        wholeTokens
 }
 
 // noToken marks a byte that the vocabulary lacks; such bytes are dropped, as Hugging Face does.
@@ -32,11 +35,11 @@ const noToken = ^uint32(0)
 const smallPiece = 48
 
 func (m *bpe) encode(dst []int32, piece string, s *scratch) []int32 {
-	if m.ignoreMerges {
-		if id, ok := m.vocab.find(piece); ok {
-			return append(dst, int32(id))
-		}
-	}
+	return m.whole.word(dst, m.vocab, piece, s, m, m.ignoreMerges)
+}
+
+// merge is encode without a look at the whole piece.
+func (m *bpe) merge(dst []int32, piece string, s *scratch) []int32 {
 	s.ids = s.ids[:0]
 	for i := 0; i < len(piece); i++ {
 		if id := m.start[piece[i]]; id != noToken {
@@ -62,6 +65,7 @@ func mergeSmall(dst []int32, s *scratch, table *merges) []int32 {
 		ranks = append(ranks, table.rank(ids[i-1], ids[i]))
 	}
 	s.ranks = ranks
+	count(len(ids))
 	for {
 		best, at := noRank, 0
 		for i, rank := range ranks {
@@ -72,7 +76,7 @@ func mergeSmall(dst []int32, s *scratch, table *merges) []int32 {
 		if best == noRank {
 			break
 		}
-		ids[at] = table.merged.at(best)
+		ids[at] = table.merged(best)
 		ids = append(ids[:at+1], ids[at+2:]...)
 		ranks = append(ranks[:at], ranks[at+1:]...)
 		if at > 0 {
@@ -111,7 +115,8 @@ func mergeLarge(dst []int32, s *scratch, table *merges) []int32 {
 	symbols := s.symbols
 	symbols[len(symbols)-1].next = -1
 	heapify(s.heap)
-	for len(s.heap) > 0 {
+	tried := 0
+	for ; len(s.heap) > 0; tried++ {
 		top := s.heap[0]
 		s.heap = heapPop(s.heap)
 		rank, at := uint32(top>>32), int32(uint32(top))
@@ -119,8 +124,9 @@ func mergeLarge(dst []int32, s *scratch, table *merges) []int32 {
 		if left.id == gone || left.next < 0 || table.rank(left.id, symbols[left.next].id) != rank {
 			continue
 		}
-		s.heap = joinNext(symbols, at, table.merged.at(rank), s.heap, table)
+		s.heap = joinNext(symbols, at, table.merged(rank), s.heap, table)
 	}
+	count(tried)
 	for at := int32(0); at >= 0; at = symbols[at].next {
 		dst = append(dst, int32(symbols[at].id))
 	}

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -19,6 +20,29 @@ func (c composer) normalize(text string) string {
 	if c.form.IsNormalString(text) && !longMarks(text) {
 		return text
 	}
+	if strings.ContainsFunc(text, decomposesLater) {
+		return c.between(text)
+	}
+	return c.whole(text)
+}
+
+// between normalizes what is between characters that stay.
+func (c composer) between(text string) string {
+	var b strings.Builder
+	for {
+		at := strings.IndexFunc(text, decomposesLater)
+		if at < 0 {
+			b.WriteString(c.whole(text))
+			return b.String()
+		}
+		end := at + runeLen(text[at:])
+		b.WriteString(c.whole(text[:at]))
+		b.WriteString(text[at:end])
+		text = text[end:]
+	}
+}
+
+func (c composer) whole(text string) string {
 	if !longMarks(text) {
 		return c.form.String(text)
 	}
@@ -166,10 +190,12 @@ func composePair(a, b rune) (rune, bool) {
 	return r, size == len(joined)
 }
 
-// lowercase is the Lowercase normalizer.
+// lowercase is the Lowercase normalizer: each character by itself, İ as two.
 type lowercase struct{}
 
-func (lowercase) normalize(text string) string { return strings.ToLower(text) }
+func (lowercase) normalize(text string) string {
+	return filterMap(strings.ReplaceAll(text, "İ", "i\u0307"), unicode.ToLower)
+}
 
 // replace puts one string in the place of another.
 type replace struct{ old, new string }
@@ -194,4 +220,28 @@ func (n normalizers) normalize(text string) string {
 		text = each.normalize(text)
 	}
 	return text
+}
+
+// A patient normalizer can take too long; normalize then returns its argument.
+type patient interface {
+	try(text string) (string, error)
+}
+
+// normalized is n.normalize with the error of a pattern that took too long. A nil n changes nothing.
+func normalized(n normalizer, text string) (string, error) {
+	switch n := n.(type) {
+	case nil:
+		return text, nil
+	case normalizers:
+		var err error
+		for _, each := range n {
+			if text, err = normalized(each, text); err != nil {
+				return "", err
+			}
+		}
+		return text, nil
+	case patient:
+		return n.try(text)
+	}
+	return n.normalize(text), nil
 }

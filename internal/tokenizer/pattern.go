@@ -2,7 +2,9 @@ package tokenizer
 
 import (
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/dlclark/regexp2/v2"
@@ -17,29 +19,36 @@ const (
 	casedSecond      = `|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`
 	casedTail        = `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 
-	patternGPT2     = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
-	patternLlama3   = contractionsFold + `|` + modernHead + `\p{N}{1,3}` + modernTail
-	patternQwen2    = contractionsFold + `|` + modernHead + `\p{N}` + modernTail
-	patternQwen35   = contractionsFold + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	patternPlain    = modernHead + `\p{N}` + modernTail
-	patternMiniCPM  = contractionsFold + `|` + modernHead + `\p{N}+` + modernTail
-	patternO200k    = casedHead + contractionsFold + `?` + casedSecond + contractionsFold + `?|\p{N}{1,3}` + casedTail
-	patternTekken   = casedHead + casedSecond + `|\p{N}` + casedTail
-	patternDeepSeek = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
-	patternHanKana  = `[一-龥぀-ゟ゠-ヿ]+`
-	patternDigit    = `\p{N}`
-	patternDigits3  = `\p{N}{1,3}`
-	patternDigits   = `\p{N}+`
+	deepseekHead = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|" + `[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+`
+	kimiHead     = `[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+` + contractionsFold +
+		`?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*` + contractionsFold + `?|`
+
+	patternGPT2       = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	patternLlama3     = contractionsFold + `|` + modernHead + `\p{N}{1,3}` + modernTail
+	patternQwen2      = contractionsFold + `|` + modernHead + `\p{N}` + modernTail
+	patternQwen35     = contractionsFold + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternPlain      = modernHead + `\p{N}` + modernTail
+	patternMiniCPM    = contractionsFold + `|` + modernHead + `\p{N}+` + modernTail
+	patternO200k      = casedHead + contractionsFold + `?` + casedSecond + contractionsFold + `?|\p{N}{1,3}` + casedTail
+	patternO200kDigit = casedHead + contractionsFold + `?` + casedSecond + contractionsFold + `?|\p{N}` + casedTail
+	patternTekken     = casedHead + casedSecond + `|\p{N}` + casedTail
+	patternDeepSeek   = deepseekHead + `[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	patternHanKana    = `[一-龥぀-ゟ゠-ヿ]+`
+	patternSpark      = deepseekHead + `|[\r\n]|\s+(?!\S)|\s+`
+	patternKimi       = kimiHead + `\p{N}{1,3}` + modernTail
+	patternDigit      = `\p{N}`
+	patternDigits3    = `\p{N}{1,3}`
+	patternDigits     = `\p{N}+`
 )
 
 // scannerFor returns the hand-written scanner of a published pattern, or nil.
 func scannerFor(pattern string) scanner {
-	switch pattern {
-	case patternGPT2:
+	switch pattern = escapeBreaks(pattern); pattern {
+	case patternGPT2, patternGPT2Short:
 		return gpt2Words{}
 	case patternLlama3:
 		return modernWords{digits: 3, word: letter, contractions: true}
-	case patternQwen2:
+	case patternQwen2, patternBailing, patternBailingPossessive:
 		return modernWords{digits: 1, word: letter, contractions: true}
 	case patternQwen35:
 		return modernWords{digits: 1, word: letter | mark, contractions: true}
@@ -47,22 +56,101 @@ func scannerFor(pattern string) scanner {
 		return modernWords{digits: 1, word: letter}
 	case patternMiniCPM:
 		return modernWords{digits: unlimited, word: letter, contractions: true}
+	case patternSeedCoder, patternSeedOSS:
+		return modernWords{digits: 1, word: letter, contractions: true, bare: true}
 	case patternO200k:
 		return casedWords{digits: 3, contractions: true}
+	case patternO200kDigit:
+		return casedWords{digits: 1, contractions: true}
 	case patternTekken:
 		return casedWords{digits: 1}
+	case patternKimi:
+		return casedWords{digits: 3, contractions: true, noHan: true}
 	case patternDeepSeek:
 		return deepseekWords{}
+	case patternSpark:
+		return deepseekWords{bare: true}
 	case patternHanKana:
 		return hanKana{}
+	case patternExaoneMoE:
+		return exaoneWords{}
+	}
+	return partFor(pattern)
+}
+
+// partFor returns the scanner of one stage of a pre-tokenizer with several, or nil.
+func partFor(pattern string) scanner {
+	switch pattern {
 	case patternDigit:
 		return numbers{1}
 	case patternDigits3:
 		return numbers{3}
 	case patternDigits:
 		return numbers{unlimited}
+	case patternThreeDigits:
+		return threeDigits{}
+	case patternFalconPunct:
+		return runOf{in: isPunctOrASCII}
+	case patternDefaultPunct:
+		return runOf{in: isPunctButTick}
+	case patternChameleonPunct:
+		return oneOf(isPunctOrASCII)
+	case patternBreak:
+		return oneOf(isBreak)
+	case patternLine:
+		return firstOf{runOf{in: func(r rune) bool { return r != '\n' }}, runOf{in: isNewline}}
+	case patternSpacedLetters:
+		return runOf{in: unicode.IsLetter, lead: unicode.IsSpace}
+	case patternSpacedPunct:
+		return runOf{in: unicode.IsPunct, lead: unicode.IsSpace}
+	case patternSentinel, patternImage:
+		return sentinels{image: pattern == patternImage}
+	case patternIndent:
+		return indents{}
+	}
+	return setFor(pattern)
+}
+
+// setFor returns the scanner of a pattern that lists its characters, or nil.
+func setFor(pattern string) scanner {
+	switch pattern {
+	case patternDeepSeekLLM:
+		return runOf{in: newRuneSet(deepseekCased).has, lead: unicode.IsSpace}
+	case patternDeepSeekLLMPunct:
+		return runOf{in: newRuneSet(deepseekPunct).has, lead: unicode.IsSpace}
+	case patternCJK:
+		return runOf{in: newRuneSet(cjk).has}
+	case patternAFMoECJK:
+		return runOf{in: newRuneSet(afmoeCJK).has}
+	case patternBloom:
+		stops := newRuneSet(bloomStops)
+		return runOf{in: func(r rune) bool { return !unicode.IsSpace(r) && !stops.has(r) }, lead: isSpaceChar}
+	case patternYoutuCJK:
+		return firstOf{runOf{in: newRuneSet(hangul).has}, runOf{in: newRuneSet(cjkPunct).has}, runOf{in: newRuneSet(bopomofo).has}, hanKana{}}
 	}
 	return nil
+}
+
+// cutterFor returns the splitter of a pattern that no scanner can do in linear time, or nil.
+func cutterFor(pattern string) splitter {
+	switch escapeBreaks(pattern) {
+	case patternTrailing:
+		return trailingSpace{}
+	case patternJais2:
+		return splitters{isolate{modernWords{digits: 3, word: letter, contractions: true}}, spaceRuns{}}
+	case patternAyaDigits:
+		return digitGroups{in: isDecimal, atWord: true}
+	case patternNumberGroups:
+		return digitGroups{in: unicode.IsNumber}
+	case patternSuperGroups:
+		return digitGroups{in: isDecimal, join: true}
+	}
+	return nil
+}
+
+// escapeBreaks writes line breaks in a pattern as escapes: files have both.
+func escapeBreaks(pattern string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(pattern, "\r", `\r`), "\n", `\n`)
 }
 
 // finderFor returns a finder for any pattern.
@@ -77,6 +165,9 @@ func finderFor(pattern string) (finder, error) {
 func splitterFor(pattern string) (splitter, error) {
 	if s := scannerFor(pattern); s != nil {
 		return isolate{s}, nil
+	}
+	if s := cutterFor(pattern); s != nil {
+		return s, nil
 	}
 	f, err := compile(pattern)
 	if err != nil {

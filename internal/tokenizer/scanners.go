@@ -2,28 +2,36 @@ package tokenizer
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
 // while returns the end of the longest run from i of characters in any of the classes, at most max of
 // them.
 func while(s string, i int, in class, most int) int {
+	return whileNot(s, i, in, 0, most)
+}
+
+// whileNot is while for characters that are in none of the classes not.
+func whileNot(s string, i int, in, not class, most int) int {
+	start := i
 	for ; most > 0; most-- {
 		c, n := classOf(s, i)
-		if c&in == 0 {
+		if c&in == 0 || c&not != 0 {
 			break
 		}
 		i += n
 	}
+	count(i - start)
 	return i
 }
 
 // others returns the end of the run from i of characters in none of the classes.
 func others(s string, i int, not class) int {
+	start := i
 	for {
 		c, n := classOf(s, i)
 		if n == 0 || c&not != 0 {
+			count(i - start)
 			return i
 		}
 		i += n
@@ -109,6 +117,7 @@ type modernWords struct {
 	digits       int   // the most digits of a piece: 1, 3 or unlimited
 	word         class // letter, or letter|mark where marks belong to words
 	contractions bool
+	bare         bool // line breaks do not belong to the symbols before them
 }
 
 func (p modernWords) match(s string, i int) int {
@@ -129,7 +138,11 @@ func (p modernWords) match(s string, i int) int {
 	if c&number != 0 {
 		return while(s, i, number, p.digits)
 	}
-	if end := symbols(s, i, p.word, newline, 0); end > i {
+	trail := newline
+	if p.bare {
+		trail = 0
+	}
+	if end := symbols(s, i, p.word, trail, 0); end > i {
 		return end
 	}
 	if end := lineBreaks(s, i); end > i {
@@ -165,10 +178,14 @@ func asciiIs(c byte, in class) bool { return c < utf8.RuneSelf && asciiClass[c]&
 type casedWords struct {
 	digits       int
 	contractions bool
+	noHan        bool // Kimi K2: runs of Han are pieces, words have none, and no / ends symbols
 }
 
 func (p casedWords) match(s string, i int) int {
 	c, n := classOf(s, i)
+	if p.noHan && c&han != 0 {
+		return while(s, i, han, unlimited)
+	}
 	if end := p.word(s, i, c, n); end > i {
 		if p.contractions {
 			end = contraction(s, end, true)
@@ -178,7 +195,11 @@ func (p casedWords) match(s string, i int) int {
 	if c&number != 0 {
 		return while(s, i, number, p.digits)
 	}
-	if end := symbols(s, i, 0, newline, '/'); end > i {
+	slash := byte('/')
+	if p.noHan {
+		slash = 0
+	}
+	if end := symbols(s, i, 0, newline, slash); end > i {
 		return end
 	}
 	if end := lineBreaks(s, i); end > i {
@@ -191,32 +212,37 @@ func (p casedWords) match(s string, i int) int {
 // a backtracking engine does.
 func (p casedWords) word(s string, i int, c class, n int) int {
 	lead := c&(newline|letter|number) == 0
+	not := class(0)
+	if p.noHan {
+		not = han
+	}
 	if lead {
-		if end := mixedCase(s, i+n); end > i+n {
+		if end := mixedCase(s, i+n, not); end > i+n {
 			return end
 		}
 	}
-	if end := mixedCase(s, i); end > i {
+	if end := mixedCase(s, i, not); end > i {
 		return end
 	}
 	if lead {
-		if end := upperFirst(s, i+n); end > i+n {
+		if end := upperFirst(s, i+n, not); end > i+n {
 			return end
 		}
 	}
-	return upperFirst(s, i)
+	return upperFirst(s, i, not)
 }
 
 // mixedCase is `[upper]*[lower]+`, or i.
-func mixedCase(s string, i int) int {
-	end := while(s, i, upper, unlimited)
-	if after := while(s, end, lower, unlimited); after > end {
+func mixedCase(s string, i int, not class) int {
+	end := whileNot(s, i, upper, not, unlimited)
+	if after := whileNot(s, end, lower, not, unlimited); after > end {
 		return after
 	}
 	// Give back: the match ends after the last character of the run that is lower too.
-	for end > i {
+	for start := end; end > i; {
 		r, n := utf8.DecodeLastRuneInString(s[i:end])
 		if classify(r)&lower != 0 {
+			count(start - end)
 			return end
 		}
 		end -= n
@@ -225,12 +251,12 @@ func mixedCase(s string, i int) int {
 }
 
 // upperFirst is `[upper]+[lower]*`, or i.
-func upperFirst(s string, i int) int {
-	end := while(s, i, upper, unlimited)
+func upperFirst(s string, i int, not class) int {
+	end := whileNot(s, i, upper, not, unlimited)
 	if end == i {
 		return i
 	}
-	return while(s, end, lower, unlimited)
+	return whileNot(s, end, lower, not, unlimited)
 }
 
 // numbers is `\p{N}{1,most}`.
@@ -242,9 +268,9 @@ func (p numbers) match(s string, i int) int { return while(s, i, number, p.most)
 type hanKana struct{}
 
 func (hanKana) match(s string, i int) int {
-	for i < len(s) {
+	for i < len(s) && s[i] >= utf8.RuneSelf {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		if !(r >= 0x4e00 && r <= 0x9fa5 || r >= 0x3040 && r <= 0x30ff) {
+		if !isHanKana(r) {
 			break
 		}
 		i += n
@@ -252,12 +278,16 @@ func (hanKana) match(s string, i int) int {
 	return i
 }
 
+func isHanKana(r rune) bool { return r >= 0x4e00 && r <= 0x9fa5 || r >= 0x3040 && r <= 0x30ff }
+
 // deepseekWords is the third stage of DeepSeek V3:
 //
 //	[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
-type deepseekWords struct{}
+type deepseekWords struct {
+	bare bool // Spark 2.5: symbols without the line breaks after them, which are pieces one by one
+}
 
-func (deepseekWords) match(s string, i int) int {
+func (p deepseekWords) match(s string, i int) int {
 	c, n := classOf(s, i)
 	if asciiIs(s[i], punct) {
 		if end := asciiLetters(s, i+1); end > i+1 {
@@ -277,7 +307,16 @@ func (deepseekWords) match(s string, i int) int {
 		start++
 	}
 	if end := while(s, start, punct, unlimited); end > start {
+		if p.bare {
+			return end
+		}
 		return while(s, end, newline, unlimited)
+	}
+	if p.bare {
+		if c&newline != 0 {
+			return i + n
+		}
+		return spaces(s, i)
 	}
 	if end := lineBreaks(s, i); end > i {
 		return end
@@ -288,17 +327,6 @@ func (deepseekWords) match(s string, i int) int {
 func asciiLetters(s string, i int) int {
 	for i < len(s) && (s[i]|0x20) >= 'a' && (s[i]|0x20) <= 'z' {
 		i++
-	}
-	return i
-}
-
-// punctuation is one character of \p{P} or of ASCII's punctuation, which Hugging Face counts too.
-type punctuation struct{}
-
-func (punctuation) match(s string, i int) int {
-	r, n := utf8.DecodeRuneInString(s[i:])
-	if unicode.IsPunct(r) || r < utf8.RuneSelf && asciiClass[r]&punct != 0 {
-		return i + n
 	}
 	return i
 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -25,13 +26,14 @@ func (whole) split(text string, emit func(string) error) error {
 type splitters []splitter
 
 func (s splitters) split(text string, emit func(string) error) error {
-	switch len(s) {
-	case 0:
+	if len(s) == 0 {
 		return whole{}.split(text, emit)
-	case 1:
-		return s[0].split(text, emit)
 	}
-	return s[0].split(text, func(piece string) error { return s[1:].split(piece, emit) })
+	for _, each := range slices.Backward(s[1:]) {
+		next := emit
+		emit = func(piece string) error { return each.split(piece, next) }
+	}
+	return s[0].split(text, emit)
 }
 
 // A scanner is a hand-written pattern: match returns the end of the match that begins exactly at i, or
@@ -102,11 +104,11 @@ type separate struct {
 }
 
 func (p separate) split(text string, emit func(string) error) error {
-	var pieces []string
 	start, end, last := 0, 0, false // the piece that grows
+	var failed error
 	flush := func() {
-		if end > start {
-			pieces = append(pieces, text[start:end])
+		if end > start && failed == nil {
+			failed = emit(text[start:end])
 		}
 		start = end
 	}
@@ -127,12 +129,7 @@ func (p separate) split(text string, emit func(string) error) error {
 		return err
 	}
 	flush()
-	for _, piece := range pieces {
-		if err := emit(piece); err != nil {
-			return err
-		}
-	}
-	return nil
+	return failed
 }
 
 // breaks reports whether a span, which matches or not, begins a new piece after one that did or did not.

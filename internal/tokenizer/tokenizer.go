@@ -1,14 +1,14 @@
-// Package tokenizer turns text into ids and back: byte-level BPE and BPE with byte fallback, from Hugging
-// Face's tokenizer.json or from a GGUF file's metadata.
+// Package tokenizer turns text into ids and back: BPE, Unigram, WordPiece and WordLevel, from Hugging
+// Face's tokenizer.json, a GGUF file's metadata, Mistral's tekken.json, a SentencePiece model, or BERT's and
+// GPT-2's vocabulary files.
 //
-// Every stage is an interface with one file: normalizer, splitter (pre-tokenizer), model, decoder; the
+// Every stage is an interface: normalizer, splitter (pre-tokenizer), model, decoder (a chain of stages); the
 // post-processor is two lists of ids. Vocabulary and merges are flat arrays that may live outside the
 // Go heap.
 package tokenizer
 
 import (
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -18,10 +18,13 @@ type Tokenizer struct {
 	normalizer normalizer // nil: none
 	splitter   splitter
 	model      model
-	decoder    decoder
-	first      string   // put before a text that does not begin with an added token
+	beginning  splitter // of what a text begins with; nil: like the rest
+	decoder    chain
 	rawAdded   *matcher // added tokens looked for in the text as it is; nil: none
 	normAdded  *matcher // added tokens looked for in the normalized text; nil: none
+
+	shown       map[int32]string // what added tokens decode to where that is not their text
+	lenientRuns bool             // of a run of byte tokens only what is invalid becomes U+FFFD
 
 	prefix, suffix []int32 // what AddSpecial puts around a text
 	bos, eot       int32   // -1: none
@@ -42,8 +45,16 @@ const maxReused = 4096
 
 // Encode appends the ids of text to dst. Text that is not UTF-8 is encoded byte for byte. The time is
 // O(n log n) and the scratch at most 28 bytes for each byte of the longest piece between two splits.
-// An error means that a pattern from the tokenizer's file, for which there is no scanner, took too long.
+// An error means that a pattern from the tokenizer's file, for which there is no scanner, took too long, or
+// that a normalizer made far too much of the text.
 func (t *Tokenizer) Encode(dst []int32, text string, o Options) ([]int32, error) {
+	return t.EncodeSpans(dst, text, o, nil)
+}
+
+// EncodeSpans is Encode of a text whose parts are trusted in different degrees, such as a rendered chat:
+// control tokens that touch a plain span are text there. Spans are sorted and do not overlap; they change
+// nothing else, so that without control tokens in them the ids are those of Encode.
+func (t *Tokenizer) EncodeSpans(dst []int32, text string, o Options, plain []Span) ([]int32, error) {
 	s, _ := t.scratch.Get().(*scratch)
 	if s == nil {
 		s = new(scratch)
@@ -51,12 +62,12 @@ func (t *Tokenizer) Encode(dst []int32, text string, o Options) ([]int32, error)
 	if o.AddSpecial {
 		dst = append(dst, t.prefix...)
 	}
-	e := encoding{t: t, s: s, dst: dst, parse: o.ParseSpecial}
+	e := encoding{t: t, s: s, dst: dst, trust: trust{parse: o.ParseSpecial, plain: plain}}
 	e.text(text)
 	if e.err != nil {
 		return nil, e.err
 	}
-	if cap(s.ids) <= maxReused {
+	if cap(s.ids) <= maxReused && cap(s.nodes) <= maxReused {
 		t.scratch.Put(s)
 	}
 	if o.AddSpecial {
@@ -70,45 +81,55 @@ type encoding struct {
 	t     *Tokenizer
 	s     *scratch
 	dst   []int32
-	parse bool
+	trust trust
 	err   error
-
-	started bool // not at the beginning of the text
 }
 
-func (e *encoding) text(s string) {
+func (e *encoding) text(text string) {
 	if e.t.rawAdded == nil {
-		e.normalize(s)
+		e.normalize(text, 0, len(text))
 		return
 	}
-	e.t.rawAdded.split(s, e.parse, e.normalize, e.token)
+	e.t.rawAdded.split(text, e.trust, func(start, end int) { e.normalize(text, start, end) }, e.token)
 }
 
-func (e *encoding) token(id int32) {
-	e.dst = append(e.dst, id)
-	e.started = true
-}
+func (e *encoding) token(id int32) { e.dst = append(e.dst, id) }
 
-func (e *encoding) normalize(s string) {
-	if !e.started && s != "" && !strings.HasPrefix(s, e.t.first) {
-		s = e.t.first + s
+// normalize goes on with a part of the text between added tokens.
+func (e *encoding) normalize(text string, start, end int) {
+	part := text[start:end]
+	if e.err != nil || part == "" {
+		return
 	}
-	e.started = true
-	if e.t.normalizer != nil {
-		s = e.t.normalizer.normalize(s)
+	s, err := normalized(e.t.normalizer, part)
+	if err == nil && len(s) > maxGrowth*len(part)+maxGrowth*maxContent {
+		err = formatError("the normalizer makes %d bytes of %d", len(s), len(part))
+	}
+	if err != nil {
+		e.err = err
+		return
 	}
 	if e.t.normAdded == nil {
-		e.pieces(s)
+		e.pieces(s, start == 0)
 		return
 	}
-	e.t.normAdded.split(s, e.parse, e.pieces, e.token)
+	t := e.trust.within(start, end)
+	if e.t.normalizer != nil && len(t.plain) > 0 {
+		t = t.moved(part, s, e.t.normalizer)
+	}
+	e.t.normAdded.split(s, t, func(from, to int) { e.pieces(s[from:to], start == 0 && from == 0) }, e.token)
 }
 
-func (e *encoding) pieces(s string) {
+// pieces goes on with normalized text; first says that the text begins with it.
+func (e *encoding) pieces(s string, first bool) {
 	if e.err != nil {
 		return
 	}
-	e.err = e.t.splitter.split(s, func(piece string) error {
+	splitter := e.t.splitter
+	if first && e.t.beginning != nil {
+		splitter = e.t.beginning
+	}
+	e.err = splitter.split(s, func(piece string) error {
 		e.dst = e.t.model.encode(e.dst, piece, e.s)
 		return nil
 	})
@@ -119,10 +140,16 @@ func (t *Tokenizer) Size() int { return t.vocab.count() }
 
 // Bytes returns what id stands for inside a text.
 func (t *Tokenizer) Bytes(id int32) ([]byte, error) {
-	if err := t.vocab.check(id); err != nil {
+	c, ok, err := t.token(id, false)
+	if !ok {
 		return nil, err
 	}
-	return t.decoder.append(nil, t.vocab, uint32(id), &decodeState{started: true}), nil
+	var out []byte
+	emit := func(c chunk) { out = append(out, c.b...) }
+	flow := t.decoder.begin(true)
+	flow.push(c, emit)
+	flow.end(emit)
+	return out, nil
 }
 
 // ID returns the id of a token by its text: an added token such as "<|im_end|>", or a token of the

@@ -189,7 +189,11 @@ func TestTableSizes(t *testing.T) {
 
 func TestAllocFails(t *testing.T) {
 	refused := errors.New("refused")
-	for n := range 9 {
+	calls := 0
+	if _, err := loadFolder("testdata/storyteller", func(size int) ([]byte, error) { calls++; return make([]byte, size), nil }); err != nil || calls == 0 {
+		t.Fatalf("%d tables, %v", calls, err)
+	}
+	for n := range calls {
 		_, err := loadFolder("testdata/storyteller", func(size int) ([]byte, error) {
 			if n--; n < 0 {
 				return nil, refused
@@ -285,24 +289,30 @@ func TestRefusals(t *testing.T) {
 		return strings.ReplaceAll(good, old, new)
 	}
 	for text, want := range map[string]string{
-		swap(`"type": "BPE"`, `"type": "WordPiece"`):                                 "WordPiece",
-		swap(`"normalizer": null`, `"normalizer": {"type": "BertNormalizer"}`):       "BertNormalizer",
-		swap(`"decoder": {"type": "ByteLevel"}`, `"decoder": {"type": "WordPiece"}`): "decoder",
-		swap(`["a b"]`, `["a c"]`):                                                   `"c" is not in the vocabulary`,
-		swap(`["a b"]`, `["a b c"]`):                                                 "not two tokens",
-		swap(`["a b"]`, `[["a"]]`):                                                   "1 parts",
-		swap(`["a b"]`, `["b a"]`):                                                   `"b" + "a"`,
-		swap(`"b": 1`, `"b": 0`):                                                     "given twice",
-		swap(`"b": 1`, `"b": 4000000000`):                                            "far above",
-		swap(`"b": 1`, `"b": 1.5`):                                                   "natural number",
-		swap(`"b": 1`, `"b": "1"`):                                                   "natural number",
-		swap(`"b": 1`, `"\ud800": 1`):                                                "surrogate",
-		swap(`"b": 1`, "\"\x01\": 1"):                                                "control character",
-		swap(`"b": 1`, "\"\xff\": 1"):                                                "UTF-8",
-		good + "x":                                                                   "after its end",
-		good[:len(good)-20]:                                                          "ends too early",
-		"":                                                                           "ends too early",
-		strings.Repeat(`{"a":`, 100):                                                 "nests too deep",
+		swap(`"type": "BPE"`, `"type": "WordPieces"`):                                                                     "WordPieces",
+		swap(`"type": "BPE"`, `"type": "Unigram"`):                                                                        "another kind",
+		swap(`"normalizer": null`, `"normalizer": {"type": "Bert"}`):                                                      "Bert",
+		swap(`"normalizer": null`, `"normalizer": {"type": "Replace"}`):                                                   "no pattern",
+		swap(`"normalizer": null`, `"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAA"}`):                "base64",
+		swap(`"normalizer": null`, `"normalizer": {"type": "Precompiled", "precompiled_charsmap": "//8AAA=="}`):           "character map",
+		swap(`"decoder": {"type": "ByteLevel"}`, `"decoder": {"type": "WordPieces"}`):                                     "decoder",
+		swap(`"decoder": {"type": "ByteLevel"}`, `"decoder": {"type": "Strip"}`):                                          "Strip",
+		swap(`"post_processor": null`, `"post_processor": {"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 77]}`): "77",
+		swap(`["a b"]`, `["a c"]`):        `"c" is not in the vocabulary`,
+		swap(`["a b"]`, `["a b c"]`):      "not two tokens",
+		swap(`["a b"]`, `[["a"]]`):        "1 parts",
+		swap(`["a b"]`, `["b a"]`):        `"b" + "a"`,
+		swap(`"b": 1`, `"b": 0`):          "given twice",
+		swap(`"b": 1`, `"b": 4000000000`): "far above",
+		swap(`"b": 1`, `"b": 1.5`):        "natural number",
+		swap(`"b": 1`, `"b": "1"`):        "natural number",
+		swap(`"b": 1`, `"\ud800": 1`):     "surrogate",
+		swap(`"b": 1`, "\"\x01\": 1"):     "control character",
+		swap(`"b": 1`, "\"\xff\": 1"):     "UTF-8",
+		good + "x":                        "after its end",
+		good[:len(good)-20]:               "ends too early",
+		"":                                "ends too early",
+		strings.Repeat(`{"a":`, 100):      "nests too deep",
 	} {
 		_, err := fromJSON(text, "")
 		var format *FormatError
@@ -311,8 +321,8 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	var unsupported *UnsupportedError
-	if _, err := fromJSON(swap(`"type": "BPE"`, `"type": "Unigram"`), ""); !errors.As(err, &unsupported) || unsupported.Kind != "Unigram" {
-		t.Errorf("Unigram: %v", err)
+	if _, err := fromJSON(swap(`"type": "BPE"`, `"type": "Trigram"`), ""); !errors.As(err, &unsupported) || unsupported.Kind != "Trigram" {
+		t.Errorf("Trigram: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/binary"
 	"fmt"
 	"hash/maphash"
 )
@@ -23,15 +24,16 @@ const (
 )
 
 // vocab maps ids to the bytes that they stand for, and back. All tokens lie in one blob; the index is
-// an open-addressing table of ids + 1.
+// an open-addressing table of ids with tags.
 type vocab struct {
 	blob  []byte
 	used  uint32
-	off   u32s
-	size  u16s
+	place []byte // of each id: where its token begins in blob, and its length
 	flags []byte
 	index u32s
 	seed  maphash.Seed
+
+	longest int // bytes of the longest token
 }
 
 // newVocab makes an empty vocabulary for ids 0…n-1 with bytes bytes of tokens in all.
@@ -46,7 +48,7 @@ func newVocab(n int, bytes int64, alloc Alloc) (*vocab, error) {
 	for _, part := range []struct {
 		into *[]byte
 		n    int
-	}{{&v.blob, int(bytes)}, {(*[]byte)(&v.off), 4 * n}, {(*[]byte)(&v.size), 2 * n}, {&v.flags, n}, {(*[]byte)(&v.index), 4 * tableSize(n)}} {
+	}{{&v.blob, int(bytes)}, {&v.place, placeSize * n}, {&v.flags, n}, {(*[]byte)(&v.index), 4 * tableSize(n)}} {
 		b, err := alloc(part.n)
 		if err != nil {
 			return nil, err
@@ -55,6 +57,9 @@ func newVocab(n int, bytes int64, alloc Alloc) (*vocab, error) {
 	}
 	return v, nil
 }
+
+// placeSize is the size of a token's place: an offset of 4 bytes and a length of 2.
+const placeSize = 6
 
 // count is one more than the largest id.
 func (v *vocab) count() int { return len(v.flags) }
@@ -73,8 +78,10 @@ func (v *vocab) set(id uint32, token []byte, flags byte) error {
 	if len(token) > len(v.blob)-int(v.used) {
 		return formatError("the vocabulary changed while it was read")
 	}
-	v.off.set(id, v.used)
-	v.size.set(id, uint16(len(token)))
+	place := v.place[placeSize*int(id):]
+	binary.LittleEndian.PutUint32(place, v.used)
+	binary.LittleEndian.PutUint16(place[4:], uint16(len(token)))
+	v.longest = max(v.longest, len(token))
 	v.used += uint32(copy(v.blob[v.used:], token))
 	v.flags[id] = flags | flagPresent
 	return nil
@@ -82,15 +89,16 @@ func (v *vocab) set(id uint32, token []byte, flags byte) error {
 
 // put makes id findable by its bytes. The first of two equal tokens wins.
 func (v *vocab) put(id uint32) {
-	mask := uint32(v.index.len() - 1)
 	token := v.bytes(id)
-	for slot := uint32(maphash.Bytes(v.seed, token)) & mask; ; slot = (slot + 1) & mask {
+	hash := maphash.Bytes(v.seed, token)
+	mask := uint32(v.index.len() - 1)
+	for slot := uint32(hash) & mask; ; slot = (slot + 1) & mask {
 		got := v.index.at(slot)
 		if got == 0 {
-			v.index.set(slot, id+1)
+			v.index.set(slot, entry(hash, id))
 			return
 		}
-		if string(v.bytes(got-1)) == string(token) {
+		if sameTag(got, hash) && string(v.bytes(entryOf(got))) == string(token) {
 			return
 		}
 	}
@@ -98,21 +106,29 @@ func (v *vocab) put(id uint32) {
 
 // bytes returns what id stands for; id must be valid.
 func (v *vocab) bytes(id uint32) []byte {
-	off := v.off.at(id)
-	end := off + uint32(v.size.at(id))
+	place := v.place[placeSize*int(id):][:placeSize]
+	off := binary.LittleEndian.Uint32(place)
+	end := off + uint32(binary.LittleEndian.Uint16(place[4:]))
 	return v.blob[off:end:end]
 }
 
 // find returns the id of a token.
 func (v *vocab) find(token string) (uint32, bool) {
+	return v.findHash(v.hash(token), token)
+}
+
+func (v *vocab) hash(token string) uint64 { return maphash.String(v.seed, token) }
+
+// findHash is find for a token whose hash is known.
+func (v *vocab) findHash(hash uint64, token string) (uint32, bool) {
 	mask := uint32(v.index.len() - 1)
-	for slot := uint32(maphash.String(v.seed, token)) & mask; ; slot = (slot + 1) & mask {
+	for slot := uint32(hash) & mask; ; slot = (slot + 1) & mask {
 		got := v.index.at(slot)
 		if got == 0 {
 			return 0, false
 		}
-		if string(v.bytes(got-1)) == token {
-			return got - 1, true
+		if sameTag(got, hash) && string(v.bytes(entryOf(got))) == token {
+			return entryOf(got), true
 		}
 	}
 }
@@ -123,15 +139,19 @@ func (v *vocab) findPair(left, right []byte) (uint32, bool) {
 	h.SetSeed(v.seed)
 	h.Write(left)
 	h.Write(right)
+	hash := h.Sum64()
 	mask := uint32(v.index.len() - 1)
-	for slot := uint32(h.Sum64()) & mask; ; slot = (slot + 1) & mask {
+	for slot := uint32(hash) & mask; ; slot = (slot + 1) & mask {
 		got := v.index.at(slot)
 		if got == 0 {
 			return 0, false
 		}
-		token := v.bytes(got - 1)
+		if !sameTag(got, hash) {
+			continue
+		}
+		token := v.bytes(entryOf(got))
 		if len(token) == len(left)+len(right) && string(token[:len(left)]) == string(left) && string(token[len(left):]) == string(right) {
-			return got - 1, true
+			return entryOf(got), true
 		}
 	}
 }

@@ -2,12 +2,22 @@ package jinja
 
 // Methods of lists and dictionaries.
 
-func (c *call) list() (*List, error) {
-	l := c.input.(*List)
-	if l.Tuple {
-		return nil, errorf("a tuple cannot be changed")
+var listMethods, tupleMethods, dictMethods map[string]func(*call) (Value, error)
+
+func init() {
+	listMethods = map[string]func(*call) (Value, error){
+		"append": listAppend, "extend": listExtend, "insert": listInsert, "pop": listPop, "remove": listRemove, "clear": listClear,
+		"reverse": listReverse, "sort": listSort, "copy": listCopy, "index": listIndex, "count": listCount,
 	}
-	return l, c.r.charge(16)
+	tupleMethods = map[string]func(*call) (Value, error){"index": listIndex, "count": listCount}
+	dictMethods = map[string]func(*call) (Value, error){
+		"items": dictItems, "keys": dictKeys, "values": dictValues, "get": dictGet, "pop": dictPop, "popitem": dictPopItem, "update": dictUpdate,
+		"setdefault": dictSetDefault, "copy": dictCopy, "clear": dictClear,
+	}
+}
+
+func (c *call) list() (*List, error) {
+	return c.input.(*List), c.r.charge(16)
 }
 
 func listAppend(c *call) (Value, error) {
@@ -28,7 +38,7 @@ func listExtend(c *call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	items, err := c.r.iterate(c.arg(0, "iterable", nil))
+	items, err := c.r.iterate(c.rawArg(0, "iterable", nil))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +64,7 @@ func listInsert(c *call) (Value, error) {
 	}
 	at = min(max(at, 0), n)
 	items := append([]Value{}, l.Items[:at]...)
-	l.Items = append(append(items, c.arg(1, "object", nil)), l.Items[at:]...)
+	l.Items = append(append(items, c.rawArg(1, "object", nil)), l.Items[at:]...)
 	return nil, c.r.charge(16 * len(l.Items))
 }
 
@@ -135,6 +145,22 @@ func listReverse(c *call) (Value, error) {
 	return nil, err
 }
 
+// listSort sorts as Python does, by the values themselves.
+func listSort(c *call) (Value, error) {
+	l, err := c.list()
+	if err != nil {
+		return nil, err
+	}
+	if key := c.arg(9, "key", nil); key != nil {
+		return nil, errorf("sort takes no key here; the filter sort takes an attribute")
+	}
+	sorted, err := c.r.sorted(l.Items, func(v Value) (Value, error) { return v, nil }, c.flag(9, "reverse", false))
+	if err == nil {
+		l.Items = sorted
+	}
+	return nil, err
+}
+
 func listCopy(c *call) (Value, error) {
 	items, err := c.inputItems()
 	return &List{Items: items}, err
@@ -150,12 +176,12 @@ func dictItems(c *call) (Value, error) {
 		k, v := d.at(i)
 		items[i] = &List{Items: []Value{k, v}, Tuple: true}
 	}
-	return &List{Items: items}, nil
+	return &List{Items: items, kind: "dict_items"}, nil
 }
 
 func dictKeys(c *call) (Value, error) {
 	items, err := c.inputItems()
-	return &List{Items: items}, err
+	return &List{Items: items, kind: "dict_keys"}, err
 }
 
 func dictValues(c *call) (Value, error) {
@@ -167,7 +193,7 @@ func dictValues(c *call) (Value, error) {
 	for i := range items {
 		_, items[i] = d.at(i)
 	}
-	return &List{Items: items}, nil
+	return &List{Items: items, kind: "dict_values"}, nil
 }
 
 func dictGet(c *call) (Value, error) {
@@ -178,7 +204,17 @@ func dictGet(c *call) (Value, error) {
 	if v, ok := c.input.(*Dict).Get(key); ok {
 		return v, nil
 	}
-	return c.arg(1, "default", nil), nil
+	return c.rawArg(1, "default", nil), nil
+}
+
+func dictPopItem(c *call) (Value, error) {
+	d := c.input.(*Dict)
+	if d.Len() == 0 {
+		return nil, errorf("popitem: the dictionary is empty")
+	}
+	k, v := d.at(d.Len() - 1)
+	d.Delete(k)
+	return &List{Items: []Value{k, v}, Tuple: true}, c.r.charge(32 + 16*d.Len())
 }
 
 func dictPop(c *call) (Value, error) {
@@ -191,8 +227,8 @@ func dictPop(c *call) (Value, error) {
 		d.Delete(key)
 		return v, c.r.charge(16 * d.Len())
 	}
-	if len(c.args) > 1 {
-		return c.args[1], nil
+	if missing := c.rawArg(1, "default", Undefined{}); !isUndefined(missing) {
+		return missing, nil
 	}
 	return nil, errorf("pop: the dictionary has no such key")
 }
@@ -225,7 +261,7 @@ func dictSetDefault(c *call) (Value, error) {
 	if v, ok := d.Get(key); ok {
 		return v, nil
 	}
-	v := c.arg(1, "default", nil)
+	v := c.rawArg(1, "default", nil)
 	if err := d.Set(key, v); err != nil {
 		return nil, err
 	}

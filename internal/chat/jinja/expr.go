@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -185,7 +186,6 @@ func (a *attrExpr) eval(r *run, s *scope) (Value, error) {
 
 // attr is object.name: a method or attribute, else the value of a key.
 func (r *run) attr(object Value, name string) (Value, error) {
-	object = plain(object)
 	if u, ok := object.(Undefined); ok {
 		return nil, errorf("%s is undefined", u.Name)
 	}
@@ -203,6 +203,14 @@ func (r *run) attr(object Value, name string) (Value, error) {
 		}
 	case *loopState:
 		if v, ok := o.attr(r, name); ok {
+			return v, nil
+		}
+	case *List:
+		if at := slices.Index([]string{"grouper", "list"}, name); at >= 0 && o.kind == groupKind {
+			return o.Items[at], nil
+		}
+	case *Func:
+		if v, ok := o.attrs[name]; ok {
 			return v, nil
 		}
 	}
@@ -226,8 +234,8 @@ func (i *itemExpr) eval(r *run, s *scope) (Value, error) {
 }
 
 // item is object[key]: the value of a key or at an index, else an attribute, else undefined.
-func (r *run) item(object, key Value) (Value, error) {
-	object, key = plain(object), plain(key)
+func (r *run) item(whole, key Value) (Value, error) {
+	object, key := plain(whole), plain(key)
 	if err := r.look(key); err != nil {
 		return nil, err
 	}
@@ -239,19 +247,19 @@ func (r *run) item(object, key Value) (Value, error) {
 			return v, nil
 		}
 	case *List:
-		if at, ok := index(key, len(o.Items)); ok && !o.Lazy {
+		if at, ok := index(key, len(o.Items)); ok && !o.Lazy && !strings.HasPrefix(o.kind, "dict_") {
 			return o.Items[at], nil
 		}
 	case string:
-		if _, ok := key.(int64); ok {
-			return r.character(o, key)
+		if _, _, isInt, ok := number(key); ok && isInt {
+			t, _ := textOf(whole)
+			return r.character(t, key)
 		}
 	}
 	if name, ok := key.(string); ok {
-		return r.attr(object, name)
+		return r.attr(whole, name)
 	}
-	text, err := r.text(key)
-	return Undefined{describe(object) + "[" + text + "]"}, err
+	return Undefined{describe(object) + "[" + typeName(key) + "]"}, nil
 }
 
 // index returns the place that an index means, from the end if negative.
@@ -266,7 +274,8 @@ func index(key Value, n int) (int, bool) {
 	return int(i), i >= 0 && i < int64(n)
 }
 
-func (r *run) character(s string, key Value) (Value, error) {
+func (r *run) character(t Text, key Value) (Value, error) {
+	s := t.s
 	if err := r.look(s); err != nil {
 		return nil, err
 	}
@@ -277,7 +286,7 @@ func (r *run) character(s string, key Value) (Value, error) {
 	for i := range s {
 		if at == 0 {
 			_, n := utf8.DecodeRuneInString(s[i:])
-			return s[i : i+n], nil
+			return t.cut(i, i+n).value(), nil
 		}
 		at--
 	}
@@ -294,7 +303,6 @@ func (e *sliceExpr) eval(r *run, s *scope) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	object = plain(object)
 	var bounds [3]*int64
 	for i, part := range e.parts {
 		if part == nil {
@@ -315,33 +323,96 @@ func (e *sliceExpr) eval(r *run, s *scope) (Value, error) {
 	}
 	switch o := object.(type) {
 	case *List:
+		if !o.isSequence() && !strings.HasPrefix(o.kind, "range") {
+			return nil, wrongOperand("a slice", o)
+		}
 		items, err := r.slice(o.Items, bounds)
-		return &List{Items: items, Tuple: o.Tuple}, err
+		out := &List{Items: items, Tuple: o.Tuple}
+		if strings.HasPrefix(o.kind, "range") {
+			out.kind = "range of " + o.kind
+		}
+		return out, err
 	case string:
-		chars, err := r.iterate(o)
+		return r.sliceText(Text{s: o}, bounds)
+	case *Text:
+		return r.sliceText(*o, bounds)
+	case Undefined:
+		return nil, errorf("%s is undefined", o.Name)
+	}
+	return nil, wrongOperand("a slice", object)
+}
+
+// sliceText is Python's slicing of a string.
+func (r *run) sliceText(t Text, bounds [3]*int64) (Value, error) {
+	if bounds[2] != nil && *bounds[2] != 1 {
+		chars, err := r.characters(t)
 		if err != nil {
 			return nil, err
 		}
 		if chars, err = r.slice(chars, bounds); err != nil {
 			return nil, err
 		}
-		var b strings.Builder
-		for _, c := range chars {
-			b.WriteString(c.(string))
-		}
-		return b.String(), r.charge(b.Len())
+		return r.joinItems(chars, Text{})
 	}
-	return nil, wrongOperand("a slice", object)
+	if err := r.look(t.s); err != nil {
+		return nil, err
+	}
+	n := len(t.s)
+	if bounds[0] != nil && *bounds[0] != 0 || bounds[1] != nil {
+		n = utf8.RuneCountInString(t.s)
+	}
+	start, stop, _, err := span(int64(n), bounds)
+	if err != nil || start >= stop {
+		return "", err
+	}
+	from, to := 0, len(t.s)
+	if n != len(t.s) {
+		from = byteOf(t.s, start)
+		if stop < int64(n) {
+			to = from + byteOf(t.s[from:], stop-start)
+		}
+	} else {
+		from, to = int(start), int(stop)
+	}
+	return t.cut(from, to).value(), r.charge(to - from)
+}
+
+// byteOf is where the character n begins.
+func byteOf(s string, n int64) int {
+	for i := range s {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(s)
 }
 
 // slice is Python's slicing of a sequence.
 func (r *run) slice(items []Value, bounds [3]*int64) ([]Value, error) {
-	n, step := int64(len(items)), int64(1)
+	start, stop, step, err := span(int64(len(items)), bounds)
+	if err != nil {
+		return nil, err
+	}
+	n := int64(len(items))
+	var out []Value
+	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
+		out = append(out, items[i])
+		if step > n || step < -n {
+			break
+		}
+	}
+	return out, r.charge(16 * len(out))
+}
+
+// span are the first place of a slice, the one after the last, and the step.
+func span(n int64, bounds [3]*int64) (start, stop, step int64, err error) {
+	step = 1
 	if bounds[2] != nil {
 		step = *bounds[2]
 	}
 	if step == 0 {
-		return nil, errorf("the step of a slice is 0")
+		return 0, 0, 0, errorf("the step of a slice is 0")
 	}
 	low, high := int64(0), n
 	if step < 0 {
@@ -357,18 +428,11 @@ func (r *run) slice(items []Value, bounds [3]*int64) ([]Value, error) {
 		}
 		return min(max(i, low), high)
 	}
-	start, stop := clamp(bounds[0], low), clamp(bounds[1], high)
+	start, stop = clamp(bounds[0], low), clamp(bounds[1], high)
 	if step < 0 {
 		start, stop = clamp(bounds[0], high), clamp(bounds[1], low)
 	}
-	var out []Value
-	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-		out = append(out, items[i])
-		if step > n || step < -n {
-			break
-		}
-	}
-	return out, r.charge(16 * len(out))
+	return start, stop, step, nil
 }
 
 // arguments of a call.
@@ -472,7 +536,7 @@ func (f *filterExpr) eval(r *run, s *scope) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.applyFilter(f.name, plain(v), args, kwargs)
+	return r.applyFilter(f.name, v, args, kwargs)
 }
 
 type testExpr struct {
@@ -491,6 +555,6 @@ func (t *testExpr) eval(r *run, s *scope) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	ok, err := r.applyTest(t.name, plain(v), args)
+	ok, err := r.applyTest(t.name, v, args)
 	return ok != t.negate, err
 }

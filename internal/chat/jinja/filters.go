@@ -14,17 +14,19 @@ var filterTable map[string]func(*call) (Value, error)
 
 func init() {
 	filterTable = map[string]func(*call) (Value, error){
-		"abs": abs, "attr": attrFilter, "batch": batch, "capitalize": textFilter(capitalize), "count": lengthFilter,
-		"d": defaultFilter, "default": defaultFilter, "dictsort": dictSort, "e": markupFilter(escapeHTML), "escape": markupFilter(escapeHTML),
-		"first": firstFilter, "float": floatFilter, "forceescape": markupFilter(escapeHTML), "format": formatText,
+		"abs": abs, "attr": attrFilter, "batch": batch, "capitalize": textMethod(onText(capitalize)), "count": lengthFilter,
+		"d": defaultFilter, "default": defaultFilter, "dictsort": dictSort, "e": safeFilter(escapeHTML), "escape": safeFilter(escapeHTML),
+		"first": firstFilter, "float": floatFilter, "forceescape": safeFilter(escapeHTML), "format": formatFilter,
 		"groupby": groupBy, "indent": indent, "int": intFilter, "items": itemsFilter, "join": joinFilter,
-		"last": lastFilter, "length": lengthFilter, "list": listFilter, "lower": textFilter(strings.ToLower), "map": mapFilter,
+		"last": lastFilter, "length": lengthFilter, "list": listFilter, "lower": textMethod(perCharacter(toLower)), "map": mapFilter,
 		"max": extreme(1), "min": extreme(-1), "reject": selectFilter(false, false), "rejectattr": selectFilter(false, true),
-		"replace": replaceFilter, "reverse": reverseFilter, "round": round, "safe": markupFilter(func(s string) string { return s }),
+		"replace": replaceFilter, "reverse": reverseFilter, "round": round, "safe": safeFilter(func(s string) string { return s }),
 		"select": selectFilter(true, false), "selectattr": selectFilter(true, true), "slice": sliceFilter, "sort": sortFilter,
-		"string": textFilter(func(s string) string { return s }), "sum": sum, "title": textFilter(titleWords), "tojson": toJSON,
-		"trim": trim, "truncate": truncate, "unique": unique, "upper": textFilter(toUpper), "wordcount": wordCount,
-		"center": func(c *call) (Value, error) { return c.textMethod(justify(1)) },
+		"string": textMethod(perCharacter(func(s string) string { return s })), "sum": sum, "title": textMethod(onText(titleWords)), "tojson": toJSON,
+		"trim": trim, "truncate": truncate, "unique": unique, "upper": textMethod(perCharacter(toUpper)), "wordcount": wordCount,
+		"striptags": stripTags, "urlencode": urlEncode, "xmlattr": xmlAttributes, "filesizeformat": fileSize, "wordwrap": wordWrap, "pprint": prettyPrint,
+		"random": refused("it would give another text every time"), "urlize": refused("a prompt is no HTML"),
+		"center": center,
 	}
 }
 
@@ -33,42 +35,37 @@ func (r *run) applyFilter(name string, v Value, args []Value, kwargs *Dict) (Val
 	if f == nil {
 		return nil, errorf("No filter named '%s' found.", name) // Jinja2's words: people search for them
 	}
-	return f(&call{r, name, v, args, kwargs})
+	return r.newCall(name, v, args, kwargs).do(f)
 }
 
-// textFilter makes a filter of a function of strings.
-func textFilter(f func(string) string) func(*call) (Value, error) {
+// safeFilter makes a filter that gives a text that is safe for HTML.
+func safeFilter(f func(string) string) func(*call) (Value, error) {
 	return func(c *call) (Value, error) {
-		s, err := c.inputText()
+		t, err := c.text()
 		if err != nil {
 			return nil, err
 		}
-		s = f(s)
-		return s, c.r.charge(len(s))
+		t = t.each(f)
+		t.safe = true
+		return c.value(t)
 	}
 }
 
-// markupFilter makes a filter that gives markup.
-func markupFilter(f func(string) string) func(*call) (Value, error) {
+// textMethod makes a filter of a method of strings: it is called on the input's text.
+func textMethod(f func(*call) (Value, error)) func(*call) (Value, error) {
 	return func(c *call) (Value, error) {
-		s, err := c.inputText()
+		t, err := c.text()
 		if err != nil {
 			return nil, err
 		}
-		s = f(s)
-		return markup(s), c.r.charge(len(s))
+		c.input, c.raw = t.s, t.value()
+		return f(c)
 	}
 }
 
-// textMethod calls a method of strings on the input's text.
-func (c *call) textMethod(f func(*call) (Value, error)) (Value, error) {
-	s, err := c.inputText()
-	if err != nil {
-		return nil, err
-	}
-	inner := *c
-	inner.input = s
-	return f(&inner)
+func center(c *call) (Value, error) {
+	width := c.arg(0, "width", int64(80))
+	return textMethod(justify(1))(&call{r: c.r, name: c.name, raw: c.raw, args: []Value{width}})
 }
 
 var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
@@ -77,26 +74,23 @@ func escapeHTML(s string) string { return escaper.Replace(s) }
 
 // titleWords begins each word with a capital; words end at white space, hyphens and opening brackets.
 func titleWords(s string) string {
-	start := true
-	return strings.Map(func(r rune) rune {
-		was := start
-		start = isSpace(r) || strings.ContainsRune("-({[<", r)
-		if was {
-			return unicode.ToUpper(r)
+	between := func(r rune) bool { return isSpace(r) || strings.ContainsRune("-({[<", r) }
+	var b strings.Builder
+	for s != "" {
+		n := strings.IndexFunc(s, between)
+		if n < 0 {
+			n = len(s)
 		}
-		return unicode.ToLower(r)
-	}, s)
-}
-
-func abs(c *call) (Value, error) {
-	i, f, isInt, ok := number(c.input)
-	if !ok {
-		return nil, wrongOperand("abs", c.input)
+		_, first := utf8.DecodeRuneInString(s[:n])
+		b.WriteString(toUpper(s[:first]) + toLower(s[first:n]))
+		s = s[n:]
+		if n = strings.IndexFunc(s, func(r rune) bool { return !between(r) }); n < 0 {
+			n = len(s)
+		}
+		b.WriteString(s[:n])
+		s = s[n:]
 	}
-	if isInt {
-		return max(i, -i), nil
-	}
-	return math.Abs(f), nil
+	return b.String()
 }
 
 func attrFilter(c *call) (Value, error) {
@@ -104,10 +98,14 @@ func attrFilter(c *call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ns, ok := c.input.(*Namespace); ok {
-		return c.r.attr(ns, name)
+	switch c.input.(type) {
+	case *Dict:
+		if m := c.r.method(c.input, name); m != nil {
+			return m, nil
+		}
+		return Undefined{name}, nil
 	}
-	return Undefined{name}, nil
+	return c.r.attr(c.raw, name)
 }
 
 func batch(c *call) (Value, error) {
@@ -122,7 +120,7 @@ func batch(c *call) (Value, error) {
 	out := &List{}
 	for part := range slices.Chunk(items, int(min(n, 1<<30))) {
 		row := append([]Value{}, part...)
-		if fill := c.arg(1, "fill_with", nil); fill != nil {
+		if fill := c.rawArg(1, "fill_with", nil); fill != nil {
 			if err := c.r.charge(int(min(16*n, math.MaxInt32))); err != nil {
 				return nil, err
 			}
@@ -155,7 +153,11 @@ func sliceFilter(c *call) (Value, error) {
 		if i < more {
 			end++
 		}
-		out.Items = append(out.Items, &List{Items: items[at:end:end]})
+		row := &List{Items: items[at:end:end]}
+		if fill := c.rawArg(1, "fill_with", nil); fill != nil && more > 0 && i >= more {
+			row.Items = append(row.Items, fill)
+		}
+		out.Items = append(out.Items, row)
 		at = end
 	}
 	return out, nil
@@ -169,9 +171,10 @@ func lengthFilter(c *call) (Value, error) {
 func defaultFilter(c *call) (Value, error) {
 	_, missing := c.input.(Undefined)
 	if missing || c.flag(1, "boolean", false) && !truth(c.input) {
-		return c.arg(0, "default_value", ""), nil
+		return c.rawArg(0, "default_value", ""), nil
 	}
-	return c.input, nil
+	c.exact = true
+	return c.raw, nil
 }
 
 func dictSort(c *call) (Value, error) {
@@ -179,7 +182,7 @@ func dictSort(c *call) (Value, error) {
 	if !ok {
 		return nil, wrongOperand("dictsort", c.input)
 	}
-	pairs, err := dictItems(&call{r: c.r, input: d})
+	pairs, err := dictItems(c.r.newCall("items", d, nil, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +202,8 @@ func dictSort(c *call) (Value, error) {
 }
 
 func folded(v Value, fold bool) Value {
-	if s, ok := v.(string); ok && fold {
-		return strings.ToLower(s)
+	if s, ok := String(v); ok && fold {
+		return toLower(s)
 	}
 	return v
 }
@@ -208,9 +211,10 @@ func folded(v Value, fold bool) Value {
 func firstFilter(c *call) (Value, error) {
 	if s, ok := c.input.(string); ok && s != "" {
 		_, n := utf8.DecodeRuneInString(s)
-		return s[:n], nil
+		t, _ := textOf(c.raw)
+		return c.value(t.cut(0, n))
 	}
-	items, err := c.r.iterate(c.input)
+	items, err := c.r.iterate(c.raw)
 	if err != nil || len(items) == 0 {
 		return Undefined{"the first of nothing"}, err
 	}
@@ -218,51 +222,17 @@ func firstFilter(c *call) (Value, error) {
 }
 
 func lastFilter(c *call) (Value, error) {
-	items, err := c.r.iterate(c.input)
+	items, err := c.r.iterate(c.raw)
 	if err != nil || len(items) == 0 {
 		return Undefined{"the last of nothing"}, err
 	}
 	return items[len(items)-1], nil
 }
 
-func floatFilter(c *call) (Value, error) {
-	if _, f, _, ok := number(c.input); ok {
-		return f, nil
-	}
-	if s, ok := c.input.(string); ok {
-		if f, err := strconv.ParseFloat(strings.TrimSpace(s), 64); err == nil {
-			return f, nil
-		}
-	}
-	return c.arg(0, "default", 0.0), nil
-}
-
-func intFilter(c *call) (Value, error) {
-	i, f, isInt, ok := number(c.input)
-	if ok && isInt {
-		return i, nil
-	}
-	if s, text := c.input.(string); text {
-		base, err := c.int(1, "base", 10)
-		if err != nil || base < 0 || base > 36 {
-			return nil, errorf("int takes a base up to 36")
-		}
-		if i, err := strconv.ParseInt(strings.TrimSpace(s), int(base), 64); err == nil {
-			return i, nil
-		}
-		f, err = strconv.ParseFloat(strings.TrimSpace(s), 64)
-		ok = err == nil
-	}
-	if ok && math.Abs(f) < 1<<63 {
-		return int64(f), nil
-	}
-	return c.arg(0, "default", int64(0)), nil
-}
-
 func itemsFilter(c *call) (Value, error) {
 	switch d := c.input.(type) {
 	case *Dict:
-		v, err := dictItems(&call{r: c.r, input: d})
+		v, err := dictItems(c.r.newCall("items", d, nil, nil))
 		if err != nil {
 			return nil, err
 		}
@@ -275,7 +245,7 @@ func itemsFilter(c *call) (Value, error) {
 }
 
 func joinFilter(c *call) (Value, error) {
-	items, err := c.r.iterate(c.input)
+	items, err := c.r.iterate(c.raw)
 	if err != nil {
 		return nil, err
 	}
@@ -284,10 +254,11 @@ func joinFilter(c *call) (Value, error) {
 			return nil, err
 		}
 	}
-	sep, err := c.r.text(c.arg(0, "d", ""))
+	sep, err := c.r.text(c.rawArg(0, "d", ""))
 	if err != nil {
 		return nil, err
 	}
+	c.exact = true
 	return c.r.joinItems(items, sep)
 }
 
@@ -298,7 +269,7 @@ func listFilter(c *call) (Value, error) {
 
 // path follows "a.b.0" from a value.
 func (r *run) path(v, attribute Value) (Value, error) {
-	name, ok := attribute.(string)
+	name, ok := String(attribute)
 	if !ok {
 		return r.item(v, attribute)
 	}
@@ -361,49 +332,12 @@ func mapFilter(c *call) (Value, error) {
 	return &List{Items: out, Lazy: true}, err
 }
 
-func extreme(sign int) func(*call) (Value, error) {
-	return func(c *call) (Value, error) {
-		items, err := c.r.iterate(c.input)
-		if err != nil || len(items) == 0 {
-			return Undefined{c.name + " of nothing"}, err
-		}
-		fold := !c.flag(0, "case_sensitive", false)
-		attribute := c.arg(1, "attribute", nil)
-		key := func(v Value) (Value, error) {
-			if attribute == nil {
-				return folded(v, fold), nil
-			}
-			got, err := c.r.path(v, attribute)
-			return folded(got, fold), err
-		}
-		best := items[0]
-		for _, item := range items[1:] {
-			a, err := key(item)
-			if err != nil {
-				return nil, err
-			}
-			b, err := key(best)
-			if err != nil {
-				return nil, err
-			}
-			order, err := c.r.compare(a, b, 0)
-			if err != nil {
-				return nil, err
-			}
-			if order*sign > 0 {
-				best = item
-			}
-		}
-		return best, nil
-	}
-}
-
 func replaceFilter(c *call) (Value, error) {
-	s, err := c.inputText()
+	t, err := c.text()
 	if err != nil {
 		return nil, err
 	}
-	var parts [2]string
+	var parts [2]Text
 	for i, name := range []string{"old", "new"} {
 		v, err := c.need(i, name)
 		if err != nil {
@@ -419,7 +353,10 @@ func replaceFilter(c *call) (Value, error) {
 			return nil, err
 		}
 	}
-	return c.r.replaceIn(s, parts[0], parts[1], n)
+	if t, err = c.r.replaceIn(t, parts[0], parts[1], n); err != nil {
+		return nil, err
+	}
+	return c.value(t)
 }
 
 func reverseItems(c *call) ([]Value, error) {
@@ -434,80 +371,24 @@ func reverseFilter(c *call) (Value, error) {
 		return nil, err
 	}
 	if _, ok := c.input.(string); ok {
-		return c.r.joinItems(items, "")
+		c.exact = true
+		return c.r.joinItems(items, Text{})
 	}
 	return &List{Items: items, Lazy: true}, nil
 }
 
-func round(c *call) (Value, error) {
-	_, f, _, ok := number(c.input)
-	if !ok {
-		return nil, wrongOperand("round", c.input)
-	}
-	n, err := c.int(0, "precision", 0)
-	if err != nil {
-		return nil, err
-	}
-	method, err := c.str(1, "method", "common")
-	if err != nil {
-		return nil, err
-	}
-	if method == "common" && n >= 0 && n < 300 {
-		out, err := strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(n), 64), 64)
-		return out, err
-	}
-	scale := math.Pow(10, float64(n))
-	switch method {
-	case "common":
-		return math.RoundToEven(f*scale) / scale, nil
-	case "ceil":
-		return math.Ceil(f*scale) / scale, nil
-	case "floor":
-		return math.Floor(f*scale) / scale, nil
-	}
-	return nil, errorf("round has no method %q", method)
-}
-
-func sum(c *call) (Value, error) {
-	items, err := c.r.iterate(c.input)
-	if err != nil {
-		return nil, err
-	}
-	attribute := c.arg(0, "attribute", nil)
-	total := c.arg(1, "start", int64(0))
-	for _, item := range items {
-		if attribute != nil {
-			if item, err = c.r.path(item, attribute); err != nil {
-				return nil, err
-			}
-		}
-		v, ok, err := c.r.sequences("+", total, item)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			if v, err = arithmetic("+", total, item); err != nil {
-				return nil, err
-			}
-		}
-		total = v
-	}
-	return total, nil
-}
-
 func trim(c *call) (Value, error) {
-	s, err := c.inputText()
+	t, err := c.text()
 	if err != nil {
 		return nil, err
 	}
-	return stripText(s, c.arg(0, "chars", nil), true, true)
+	if t, err = stripText(t, c.arg(0, "chars", nil), true, true); err != nil {
+		return nil, err
+	}
+	return c.value(t)
 }
 
 func truncate(c *call) (Value, error) {
-	s, err := c.inputText()
-	if err != nil {
-		return nil, err
-	}
 	n, err := c.int(0, "length", 255)
 	if err != nil {
 		return nil, err
@@ -520,9 +401,26 @@ func truncate(c *call) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, ok := c.input.(string); !ok {
+		if have, err := c.r.length(c.raw); err != nil || int64(have) > n+leeway {
+			return nil, wrongOperand("truncate", c.raw)
+		}
+		return c.raw, nil
+	}
+	t, err := c.text()
+	if err != nil {
+		return nil, err
+	}
+	s := t.s
 	runes := []rune(s)
+	if n < int64(utf8.RuneCountInString(end)) || leeway < 0 {
+		return nil, errorf("truncate takes a length of at least that of its end, and no negative leeway")
+	}
 	if int64(len(runes)) <= n+leeway {
-		return s, nil
+		return c.value(t)
+	}
+	if err := c.r.charge(4 * len(runes)); err != nil {
+		return nil, err
 	}
 	keep := max(n-int64(utf8.RuneCountInString(end)), 0)
 	cut := string(runes[:min(keep, int64(len(runes)))])
@@ -531,7 +429,7 @@ func truncate(c *call) (Value, error) {
 			cut = cut[:at]
 		}
 	}
-	return cut + end, nil
+	return c.value(concat(t.cut(0, len(cut)), Text{s: end}))
 }
 
 func wordCount(c *call) (Value, error) {
@@ -543,30 +441,39 @@ func wordCount(c *call) (Value, error) {
 
 // indent puts spaces before the lines of a text: not the first one and not empty ones unless asked.
 func indent(c *call) (Value, error) {
-	s, err := c.inputText()
+	t, err := c.stringInput()
 	if err != nil {
 		return nil, err
 	}
-	by := ""
-	if text, ok := c.arg(0, "width", int64(4)).(string); ok {
+	var by Text
+	if text, ok := textOf(c.rawArg(0, "width", int64(4))); ok {
 		by = text
 	} else {
 		n, err := c.int(0, "width", 4)
 		if err != nil || n < 0 || n > 1000 {
 			return nil, errorf("indent takes a width from 0 to 1000")
 		}
-		by = strings.Repeat(" ", int(n))
+		by.s = strings.Repeat(" ", int(n))
 	}
 	first, blank := c.flag(1, "first", false), c.flag(2, "blank", false)
-	if err := c.r.charge(len(s) + len(by)*(strings.Count(s, "\n")+1)); err != nil {
+	parts := lines(t.s+"\n", true) // the line that Jinja2 adds makes the text's own last line count
+	if err := c.r.charge(t.cost() + (by.cost()+spanBytes+spanBytes*len(t.user))*len(parts)); err != nil {
 		return nil, err
 	}
-	lines := strings.Split(s, "\n")
-	for i, line := range lines {
-		if i == 0 && !first || i > 0 && line == "" && !blank {
-			continue
+	var w textWriter
+	for i, p := range parts {
+		p.End = min(p.End, len(t.s))
+		line := t.cut(p.Start, p.End)
+		text := strings.TrimRightFunc(line.s, isBreak)
+		if i == 0 && first || i > 0 && (text != "" || blank) {
+			w.add(by)
 		}
-		lines[i] = by + line
+		end := "\n"
+		if i == len(parts)-1 {
+			end = ""
+		}
+		w.add(line.cut(0, len(text)))
+		w.add(Text{s: end, whole: line.whole && end != ""})
 	}
-	return strings.Join(lines, "\n"), nil
+	return c.value(w.text())
 }

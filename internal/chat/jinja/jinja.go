@@ -53,15 +53,31 @@ func Parse(source string) (*Template, error) {
 
 // Render runs the template with the given variables, which it may change.
 func (t *Template) Render(vars map[string]Value, limits Limits) (string, error) {
+	result, err := t.Run(vars, limits)
+	return result.Text, err
+}
+
+// Result is what a template gave.
+type Result struct {
+	Text string
+	// User are the parts of the text that came from values that User made, in order. What is made of
+	// several strings at once (JSON, for example) counts as the request's if any of them does.
+	User []Span
+	// Python says that a list or a dictionary was printed as Python writes it: hardly what anybody meant.
+	Python bool
+}
+
+// Run is Render; it also says what is known about the text.
+func (t *Template) Run(vars map[string]Value, limits Limits) (Result, error) {
 	r := &run{limits: limits}
 	globals := &scope{vars: map[string]Value{}}
 	r.globals(globals)
 	maps.Copy(globals.vars, vars)
 	out := &output{run: r}
 	if err := execAll(t.body, r, &scope{vars: map[string]Value{}, up: globals}, out); err != nil {
-		return "", err
+		return Result{}, err
 	}
-	return out.b.String(), nil
+	return Result{out.w.b.String(), out.w.user, r.python}, nil
 }
 
 // run is one rendering.
@@ -70,6 +86,8 @@ type run struct {
 	steps  int
 	bytes  int64
 	calls  int
+	python bool // a list or a dictionary was printed
+	met    bool // a string of the request, while something is printed or turned into JSON
 }
 
 // step counts one expression or statement.
@@ -91,7 +109,7 @@ func (r *run) charge(n int) error {
 
 // look counts reading a string: it makes nothing, but a long one takes time.
 func (r *run) look(v Value) error {
-	if s, ok := v.(string); ok {
+	if s, ok := plain(v).(string); ok {
 		return r.charge(len(s) / 32)
 	}
 	return nil

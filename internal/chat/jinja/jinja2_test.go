@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -51,9 +52,15 @@ func decode(t *testing.T, d *json.Decoder) Value {
 	return token
 }
 
-// TestAgainstJinja2 runs testdata/jinja2.json, whose results are Jinja2's own.
+// TestAgainstJinja2 runs testdata/jinja2*.json, whose results are Jinja2's own.
 func TestAgainstJinja2(t *testing.T) {
-	raw, err := os.ReadFile("testdata/jinja2.json")
+	for _, name := range []string{"jinja2.json", "jinja2_more.json"} {
+		t.Run(name, func(t *testing.T) { againstJinja2(t, filepath.Join("testdata", name)) })
+	}
+}
+
+func againstJinja2(t *testing.T, path string) {
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,9 @@ func toJSON(c *call) (Value, error) {
 	switch indent := c.arg(1, "indent", nil).(type) {
 	case nil, Undefined:
 	case string:
+		if len(indent) > maxWidth {
+			return nil, errorf("tojson takes up to %d spaces as %q", maxWidth, "indent")
+		}
 		w.multiline, w.indent = true, indent
 	default:
 		n, _, isInt, ok := number(indent)
@@ -40,14 +43,17 @@ func toJSON(c *call) (Value, error) {
 		if len(separators.Items) != 2 {
 			return nil, errorf("tojson takes two separators")
 		}
-		item, ok1 := separators.Items[0].(string)
-		key, ok2 := separators.Items[1].(string)
+		item, ok1 := String(separators.Items[0])
+		key, ok2 := String(separators.Items[1])
 		if !ok1 || !ok2 {
 			return nil, errorf("tojson takes strs as separators")
 		}
 		w.item, w.key = item, key
 	}
-	err := w.value(c.input, 0)
+	outer := c.r.met
+	c.r.met = false
+	err := w.value(c.raw, 0)
+	c.met, c.r.met = c.met || c.r.met, outer
 	return w.b.String(), err
 }
 
@@ -55,6 +61,7 @@ func (w *jsonWriter) value(v Value, depth int) error {
 	if depth > maxDepth {
 		return errorf("tojson: a value is nested more than %d levels deep", maxDepth)
 	}
+	w.r.met = w.r.met || isUser(v)
 	switch v := plain(v).(type) {
 	case nil:
 		w.b.WriteString("null")
@@ -67,7 +74,7 @@ func (w *jsonWriter) value(v Value, depth int) error {
 	case string:
 		w.text(v)
 	case *List:
-		if v.Lazy {
+		if !v.isSequence() {
 			return errorf("tojson cannot write a %s; list makes a list of it", typeName(v))
 		}
 		return w.list(v, depth)
@@ -165,6 +172,7 @@ func (w *jsonWriter) dict(d *Dict, depth int) error {
 
 // jsonKey writes a key, which JSON wants as a string.
 func (w *jsonWriter) jsonKey(key Value) error {
+	w.r.met = w.r.met || isUser(key)
 	if s, ok := plain(key).(string); ok {
 		w.text(s)
 		return nil

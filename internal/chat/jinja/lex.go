@@ -304,6 +304,11 @@ func (l *lexer) numeral(rest string) {
 		}
 		return i
 	}
+	if n := prefixed(rest); n > 0 {
+		l.emit(tokInt, strings.ReplaceAll(rest[:n], "_", ""))
+		l.advance(n)
+		return
+	}
 	end, k := digits(0), tokInt
 	if end+1 < len(rest) && rest[end] == '.' && rest[end+1] >= '0' && rest[end+1] <= '9' {
 		end, k = digits(end+1), tokFloat
@@ -319,6 +324,22 @@ func (l *lexer) numeral(rest string) {
 	}
 	l.emit(k, strings.ReplaceAll(rest[:end], "_", ""))
 	l.advance(end)
+}
+
+// prefixed is the length of a number such as 0xff, 0o17 or 0b101, or 0.
+func prefixed(s string) int {
+	if len(s) < 3 || s[0] != '0' {
+		return 0
+	}
+	set := map[byte]string{'x': "0123456789abcdef", 'o': "01234567", 'b': "01"}[s[1]|0x20]
+	n := 2
+	for set != "" && n < len(s) && (strings.IndexByte(set, s[n]|0x20) >= 0 || s[n] >= '0' && s[n] <= '9' && strings.IndexByte(set, s[n]) >= 0 || s[n] == '_') {
+		n++
+	}
+	if n == 2 {
+		return 0
+	}
+	return n
 }
 
 // quoted passes a string.

@@ -2,6 +2,7 @@ package jinja
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,11 +65,60 @@ var hostile = map[string]string{
 	"delete":      `{% set d = {} %}{% for i in range(100000) %}{% set _ = d.update({i: i}) %}{% endfor %}{% for i in range(100000) %}{% set _ = d.pop(99999 - i) %}{% endfor %}`,
 }
 
+// hostileValues would each make far too much, or nest without end.
+var hostileValues = map[string]string{
+	"percent width": `{{ "%9999999d" % 1 }}`, "percent star": `{{ "%*d" % (10 ** 9, 1) }}`, "percent precision": `{{ "%.99999999f" % 1.5 }}`,
+	"format width": `{{ "{:>99999999}".format(1) }}`, "format field": `{{ "{:{}}".format(1, 10 ** 9) }}`, "format precision": `{{ "{:.999999999f}".format(1.5) }}`,
+	"format nested": "{{ '" + deep(1000, "{:", "", "}") + "'.format(1) }}",
+	"format many":   `{% set s = "{0}" * 100000 %}{% for i in range(1000) %}{{ s.format("a" * 1000) | length }}{% endfor %}`,
+	"tabs":          `{{ ("\t" * 100000).expandtabs(100000) }}`, "ljust": `{{ "a".ljust(10 ** 15, "é") }}`,
+	"split":            `{% set s = "a," * 100000 %}{% for i in range(1000) %}{% set x = s.split(",") %}{% endfor %}`,
+	"lines":            `{% set s = "\n" * 100000 %}{% for i in range(1000) %}{% set x = s.splitlines() %}{% endfor %}`,
+	"indent lines":     `{% set s = "a\n" * 100000 %}{% for i in range(1000) %}{% set x = s | indent(100) %}{% endfor %}`,
+	"indent text":      `{% set s = "a\n" * 100000 %}{{ s | indent(s) }}`,
+	"replace nothing":  `{% set s = "a" * 100000 %}{{ s.replace("", s) }}`,
+	"sort":             `{% set l = range(100000) | list %}{% for i in range(1000) %}{% set x = l | sort %}{% endfor %}`,
+	"join long":        `{% set s = "a" * 1000000 %}{{ range(1000) | join(s) }}`,
+	"wordwrap":         `{{ ("a" * 1000000) | wordwrap(1, true, "x" * 1000) }}`,
+	"json separators":  `{% set s = "x" * 1000000 %}{{ range(1000) | list | tojson(separators=(s, s)) }}`,
+	"json indent text": `{% set s = "x" * 1000000 %}{{ range(1000) | list | tojson(indent=s) }}`,
+	"json depth":       `{% set ns = namespace(l=[]) %}{% for i in range(100000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l | tojson }}`,
+	"print depth":      `{% set ns = namespace(l=[]) %}{% for i in range(100000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}`,
+	"pprint depth":     `{% set ns = namespace(l=[]) %}{% for i in range(100000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l | pprint }}`,
+	"own dict":         `{% set d = {} %}{% set _ = d.update({"a": d}) %}{{ d | tojson }}`, "own namespace": `{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}`,
+	"append":                   `{% set l = [1] %}{% for i in l %}{% set _ = l.append(1) %}{% endfor %}{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}`,
+	"extend itself":            `{% set l = [1] %}{% for i in range(100) %}{% set _ = l.extend(l) %}{% endfor %}`,
+	"dicts":                    `{% for i in range(100000) %}{% set d = dict(a=1, b=2, c=3, d=4, e=5) %}{% for j in range(1000) %}{% endfor %}{% endfor %}`,
+	"path":                     `{{ [1] | map(attribute="a." * 1000000) | list }}`,
+	"unique":                   `{% set l = range(100000) | list %}{% for i in range(10000) %}{% set x = l | unique | list %}{% endfor %}`,
+	"recursive macro argument": `{% macro f(x) %}{{ f(x ~ x) }}{% endmacro %}{{ f("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa") }}`,
+	"call blocks":              deep(5000, "{% call f() %}", "", "{% endcall %}"),
+	"if elif":                  "{% if 0 %}" + strings.Repeat("{% elif 0 %}{% if 0 %}", 5000),
+	"dicts deep":               "{{ " + deep(100000, "{1:", "1", "}") + " }}",
+	"subscripts":               "{{ a" + deep(100000, "[", "1", "]") + " }}",
+	"comparisons":              "{% for i in range(100000) %}{{ 1" + strings.Repeat(" == 1", 10000) + " }}{% endfor %}",
+	"slices":                   `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{% set x = s[1:] %}{% endfor %}`,
+	"slices back":              `{% set s = "ab" * 1000000 %}{{ s[::-1] }}`,
+	"lower":                    `{% set s = "İ" * 1000000 %}{% for i in range(100000) %}{% set x = s.lower() %}{% endfor %}`,
+	"count":                    `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{% set x = s.count("zz") %}{% endfor %}`,
+	"truncate":                 `{% set s = "ab" * 1000000 %}{% for i in range(100000) %}{% set x = s | truncate(10) %}{% endfor %}`,
+	"striptags":                `{% set s = "<!---->" * 100000 %}{{ s | striptags }}`,
+	"dictsort":                 `{% set d = {} %}{% for i in range(10000) %}{% set _ = d.update({i: i}) %}{% endfor %}{% for i in range(10000) %}{% set x = d | dictsort %}{% endfor %}`,
+	"groups":                   `{% for i in range(10000) %}{% set x = range(10000) | map("string") | groupby("a") %}{% endfor %}`,
+	"finite":                   `{{ 10 ** 400.0 }}`, "minimum": "{{ (-9223372036854775807 - 1) // -1 }}", "times": "{{ 9223372036854775807 * 2 }}",
+	"include": `{% include "/etc/passwd" %}`, "import": `{% import "x" as y %}`, "lipsum": "{{ lipsum(n=100000) }}", "class": `{{ "".__class__.__mro__ }}`,
+}
+
 func TestHostileTemplates(t *testing.T) {
-	for name, source := range hostile {
+	all := maps.Clone(hostile)
+	maps.Copy(all, hostileValues)
+	if len(all) != len(hostile)+len(hostileValues) {
+		t.Error("two templates have the same name")
+	}
+	for name, source := range all {
 		tmpl, err := Parse(source)
 		if err == nil {
-			_, err = tmpl.Render(map[string]Value{}, Limits{Steps: 1 << 20, Bytes: 64 << 20})
+			_, err = tmpl.Render(map[string]Value{}, Limits{Steps: 1 << 18, Bytes: 16 << 20})
 		}
 		var ours *Error
 		if !errors.As(err, &ours) {
@@ -135,13 +185,33 @@ func FuzzTemplate(f *testing.F) {
 		if err != nil {
 			return
 		}
-		d := NewDict()
-		if err := d.Set("role", "user"); err != nil {
-			t.Fatal(err)
+		// Where strings come from changes nothing, and the parts from the request are in order.
+		plain, failed := tmpl.Run(fuzzVars(t, func(s string) Value { return s }), Limits{Steps: 1 << 14, Bytes: 1 << 20})
+		out, err := tmpl.Run(fuzzVars(t, User), Limits{Steps: 1 << 14, Bytes: 1 << 24})
+		if failed == nil && (err != nil || out.Text != plain.Text) {
+			t.Fatalf("%q, %v of strings from the request, %q of others", out.Text, err, plain.Text)
 		}
-		text, err := tmpl.Render(map[string]Value{"messages": NewList(d), "s": "a,b", "n": int64(3)}, Limits{Steps: 1 << 14, Bytes: 1 << 20})
-		if err == nil && len(text) > 1<<20 {
-			t.Fatalf("%d bytes", len(text))
+		at := -1
+		for _, s := range out.User {
+			if s.Start <= at || s.End <= s.Start || s.End > len(out.Text) {
+				t.Fatalf("parts %v of %d bytes", out.User, len(out.Text))
+			}
+			at = s.End
+		}
+		if err == nil && len(out.Text) > 1<<24 || len(plain.User) > 0 {
+			t.Fatalf("%d bytes, parts %v", len(out.Text), plain.User)
 		}
 	})
+}
+
+// fuzzVars are the variables of FuzzTemplate.
+func fuzzVars(t *testing.T, text func(string) Value) map[string]Value {
+	t.Helper()
+	d := NewDict()
+	for _, pair := range [][2]string{{"role", "user"}, {"content", " Hi <|x|>,\n you "}} {
+		if err := d.Set(text(pair[0]), text(pair[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string]Value{"messages": NewList(d, d), "s": text("a,b"), "n": int64(3)}
 }

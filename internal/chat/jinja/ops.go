@@ -59,8 +59,11 @@ func (r *run) contains(in, v Value) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	for _, item := range items {
+	for i, item := range items {
 		if same, err := r.equal(item, v, 0); err != nil || same {
+			if l, ok := in.(*List); ok && l.Lazy {
+				l.Items = items[i+1:]
+			}
 			return same, err
 		}
 	}
@@ -105,81 +108,86 @@ func (r *run) join(a, b Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.charge(len(x) + len(y)); err != nil {
+	x.safe, y.safe = false, false
+	return r.concat(x, y)
+}
+
+// concat is + of two strings.
+func (r *run) concat(a, b Text) (Value, error) {
+	if err := r.charge(a.cost() + b.cost()); err != nil {
 		return nil, err
 	}
-	return x + y, nil
-}
-
-func isMarkup(a, b Value) bool {
-	_, x := a.(markup)
-	_, y := b.(markup)
-	return x || y
-}
-
-// joinMarkup joins two texts of which one is markup; the other one is escaped.
-func (r *run) joinMarkup(a, b Value, x, y string) (Value, error) {
-	if _, ok := a.(markup); !ok {
-		x = escapeHTML(x)
+	safe := a.safe || b.safe
+	if safe && !a.safe {
+		a = a.each(escapeHTML)
 	}
-	if _, ok := b.(markup); !ok {
-		y = escapeHTML(y)
+	if safe && !b.safe {
+		b = b.each(escapeHTML)
 	}
-	return markup(x + y), r.charge(len(x) + len(y))
+	t := concat(a, b)
+	t.safe = safe
+	return t.value(), nil
 }
 
 // sequences is + and * of strings and lists, and % of a string. It reports whether it was one of these.
 func (r *run) sequences(op string, a, b Value) (Value, bool, error) {
-	if x, ok := plain(a).(string); ok && op == "+" && isMarkup(a, b) {
-		if y, ok := plain(b).(string); ok {
-			v, err := r.joinMarkup(a, b, x, y)
-			return v, true, err
-		}
+	if x, ok := textOf(a); ok {
+		return r.textOperator(op, x, b)
 	}
-	switch x := plain(a).(type) {
-	case string:
-		if y, ok := b.(string); ok && op == "+" {
-			return x + y, true, r.charge(len(x) + len(y))
-		}
-		if n, ok := b.(int64); ok && op == "*" {
-			v, err := r.repeat(x, n)
-			return v, true, err
-		}
-		if op == "%" {
-			v, err := r.percent(x, b)
-			return v, true, err
-		}
+	switch x := a.(type) {
 	case *List:
-		if y, ok := b.(*List); ok && op == "+" && x.Tuple == y.Tuple && !x.Lazy && !y.Lazy {
+		if y, ok := b.(*List); ok && op == "+" && x.Tuple == y.Tuple && x.isSequence() && y.isSequence() {
 			if err := r.charge(16 * (len(x.Items) + len(y.Items))); err != nil {
 				return nil, true, err
 			}
-			return &List{append(append([]Value{}, x.Items...), y.Items...), x.Tuple, false}, true, nil
+			return &List{Items: append(append([]Value{}, x.Items...), y.Items...), Tuple: x.Tuple}, true, nil
 		}
-		if n, ok := b.(int64); ok && op == "*" {
+		if n, _, isInt, ok := number(b); ok && isInt && op == "*" && x.isSequence() {
 			v, err := r.repeatList(x, n)
 			return v, true, err
 		}
-	case int64:
+	case int64, bool:
 		switch y := b.(type) {
-		case string, *List:
+		case string, *Text, *List:
 			if op == "*" {
-				return r.sequences(op, y, x)
+				return r.sequences(op, y, a)
 			}
 		}
 	}
 	return nil, false, nil
 }
 
-func (r *run) repeat(s string, n int64) (Value, error) {
-	n = max(n, 0)
-	if len(s) > 0 && n > r.limits.Bytes {
-		n = r.limits.Bytes + 1
+// textOperator is an operator after a string.
+func (r *run) textOperator(op string, x Text, b Value) (Value, bool, error) {
+	switch y, isText := textOf(b); {
+	case op == "%":
+		v, err := r.percent(x, b)
+		return v, true, err
+	case op == "+" && isText:
+		v, err := r.concat(x, y)
+		return v, true, err
+	case op != "*":
+		return nil, false, nil
 	}
-	if err := r.charge(int(min(int64(len(s))*n, math.MaxInt32))); err != nil {
+	n, _, isInt, ok := number(b)
+	if !ok || !isInt {
+		return nil, false, nil
+	}
+	v, err := r.repeat(x, n)
+	return v, true, err
+}
+
+func (r *run) repeat(t Text, n int64) (Value, error) {
+	if n = max(n, 0); len(t.s) == 0 {
+		return "", nil
+	}
+	if n > r.limits.Bytes/int64(len(t.s)) {
+		n = r.limits.Bytes/int64(len(t.s)) + 1
+	}
+	if err := r.charge(len(t.s) * int(n)); err != nil {
 		return nil, err
 	}
-	return strings.Repeat(s, int(n)), nil
+	return t.with(strings.Repeat(t.s, int(n))).value(), nil
 }
 
 func (r *run) repeatList(l *List, n int64) (Value, error) {
@@ -204,7 +212,7 @@ func arithmetic(op string, a, b Value) (Value, error) {
 	if !xok || !yok {
 		return nil, errorf("%s does not go with a %s and a %s", op, typeName(a), typeName(b))
 	}
-	if (op == "/" || op == "//" || op == "%") && yf == 0 {
+	if (op == "/" || op == "//" || op == "%") && yf == 0 || op == "**" && xf == 0 && yf < 0 {
 		return nil, errorf("division by zero")
 	}
 	if xInt && yInt && op != "/" {
@@ -233,7 +241,11 @@ func arithmetic(op string, a, b Value) (Value, error) {
 		}
 		return m, nil
 	}
-	return math.Pow(xf, yf), nil
+	z := math.Pow(xf, yf)
+	if math.IsNaN(z) && !math.IsNaN(xf) && !math.IsNaN(yf) || math.IsInf(z, 0) && !math.IsInf(xf, 0) && !math.IsInf(yf, 0) {
+		return nil, errorf("%s gives no number", op)
+	}
+	return z, nil
 }
 
 // integers is arithmetic on integers; it reports whether the result fits.

@@ -7,7 +7,8 @@ type parser struct {
 	tokens []token
 	at     int
 	depth  int
-	loops  int // loops that enclose the place
+	loops  int  // loops that enclose the place
+	uses   uses // of the macro that is read
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
@@ -182,7 +183,11 @@ func (p *parser) statement() (stmt, error) {
 	case "generation":
 		var body []stmt
 		body, err = p.closed("endgeneration")
-		s = group(body)
+		s = &withStmt{body: body}
+	case "autoescape":
+		s, err = p.autoescapeStmt()
+	case "include", "import", "from", "extends":
+		return nil, p.fail("%s is not possible: a chat template stands alone", word)
 	case "block":
 		s, err = p.blockStmt()
 	case "break", "continue":
@@ -203,7 +208,18 @@ func (p *parser) blockStmt() (stmt, error) {
 	if _, err := p.name(); err != nil {
 		return nil, err
 	}
+	for p.skipName("scoped") || p.skipName("required") {
+	}
 	body, err := p.closed("endblock")
+	return &withStmt{body: body}, err
+}
+
+// autoescapeStmt takes only false: chat templates are no HTML.
+func (p *parser) autoescapeStmt() (stmt, error) {
+	if !p.skipName("false") && !p.skipName("False") {
+		return nil, p.fail("autoescape is not possible: a prompt is no HTML")
+	}
+	body, err := p.closed("endautoescape")
 	return &withStmt{body: body}, err
 }
 
@@ -382,16 +398,19 @@ func (p *parser) macroStmt() (stmt, error) {
 	if m.params, err = p.params(); err != nil {
 		return nil, err
 	}
-	m.body, err = p.function("endmacro")
+	m.body, err = p.function("endmacro", &m.uses)
 	return m, err
 }
 
 // function reads a body in which the loops outside do not count.
-func (p *parser) function(end string) ([]stmt, error) {
-	loops := p.loops
-	p.loops = 0
-	defer func() { p.loops = loops }()
-	return p.closed(end)
+func (p *parser) function(end string, inside *uses) ([]stmt, error) {
+	loops, outside := p.loops, p.uses
+	p.loops, p.uses = 0, uses{}
+	body, err := p.closed(end)
+	*inside = p.uses
+	p.loops = loops
+	p.uses = uses{outside.varargs || inside.varargs, outside.kwargs || inside.kwargs, outside.caller || inside.caller}
+	return body, err
 }
 
 func (p *parser) callStmt() (stmt, error) {
@@ -411,7 +430,7 @@ func (p *parser) callStmt() (stmt, error) {
 		return nil, p.fail("a call block needs a call")
 	}
 	c.call = call
-	c.caller.body, err = p.function("endcall")
+	c.caller.body, err = p.function("endcall", &c.caller.uses)
 	return c, err
 }
 

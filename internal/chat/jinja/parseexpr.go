@@ -223,6 +223,7 @@ func (p *parser) primary() (expr, error) {
 		if v, ok := constants[t.text]; ok {
 			return &constExpr{v}, nil
 		}
+		p.mention(t.text)
 		return &nameExpr{t.text}, nil
 	case tokString:
 		text := t.text
@@ -231,7 +232,7 @@ func (p *parser) primary() (expr, error) {
 		}
 		return &constExpr{text}, nil
 	case tokInt:
-		i, err := strconv.ParseInt(t.text, 10, 64)
+		i, err := strconv.ParseInt(t.text, literalBase(t.text), 64)
 		if err != nil {
 			return nil, p.fail("the number %s is too large", t.text)
 		}
@@ -257,6 +258,26 @@ func (p *parser) primary() (expr, error) {
 		p.at--
 	}
 	return nil, p.unexpected("a value")
+}
+
+// mention remembers the special variables of macros.
+func (p *parser) mention(name string) {
+	switch name {
+	case "varargs":
+		p.uses.varargs = true
+	case "kwargs":
+		p.uses.kwargs = true
+	case "caller":
+		p.uses.caller = true
+	}
+}
+
+// literalBase is 0 for numbers that say their own base, such as 0xff.
+func literalBase(text string) int {
+	if len(text) > 1 && text[0] == '0' && (text[1] > '9') {
+		return 0
+	}
+	return 10
 }
 
 // bracketed reads what follows "(": an expression or a tuple.
@@ -480,6 +501,8 @@ func (p *parser) test(e expr) (expr, error) {
 	switch next := p.peek(); {
 	case p.skipOp("("):
 		err = p.arguments(&t.arguments)
+	case p.isName("is"):
+		err = p.fail("tests cannot be chained with is")
 	case next.kind == tokString, next.kind == tokInt, next.kind == tokFloat, p.isOp("["), p.isOp("{"),
 		next.kind == tokName && !slices.Contains([]string{"else", "or", "and", "is", "if", "in", "not", "recursive"}, next.text):
 		var arg expr

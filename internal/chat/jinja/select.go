@@ -45,7 +45,7 @@ func (c *call) maybeItems() ([]Value, error) {
 	if !truth(c.input) {
 		return nil, nil
 	}
-	return c.r.iterate(c.input)
+	return c.r.iterate(c.raw)
 }
 
 // passes applies the test that the arguments name, or looks at the truth of the value.
@@ -53,7 +53,7 @@ func (c *call) passes(v Value, args []Value) (bool, error) {
 	if len(args) == 0 {
 		return truth(v), nil
 	}
-	name, ok := args[0].(string)
+	name, ok := plain(args[0]).(string)
 	if !ok {
 		return false, errorf("%s takes the name of a test, not a %s", c.name, typeName(args[0]))
 	}
@@ -119,7 +119,7 @@ func sortFilter(c *call) (Value, error) {
 }
 
 func unique(c *call) (Value, error) {
-	items, err := c.r.iterate(c.input)
+	items, err := c.r.iterate(c.raw)
 	if err != nil {
 		return nil, err
 	}
@@ -176,7 +176,7 @@ func groupBy(c *call) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.Items = append(out.Items, &List{Items: []Value{shown, NewList(item)}, Tuple: true})
+		out.Items = append(out.Items, &List{Items: []Value{shown, NewList(item)}, Tuple: true, kind: groupKind})
 	}
 	return out, c.r.charge(96 * len(items))
 }

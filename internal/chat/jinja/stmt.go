@@ -3,7 +3,6 @@ package jinja
 import (
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // stmt is a statement.
@@ -14,14 +13,14 @@ type stmt interface {
 // output is where statements write.
 type output struct {
 	run *run
-	b   strings.Builder
+	w   textWriter
 }
 
-func (o *output) write(text string) error {
-	if err := o.run.charge(len(text)); err != nil {
+func (o *output) write(t Text) error {
+	if err := o.run.charge(t.cost()); err != nil {
 		return err
 	}
-	o.b.WriteString(text)
+	o.w.add(t)
 	return nil
 }
 
@@ -41,10 +40,10 @@ func execAll(body []stmt, r *run, s *scope, out *output) error {
 }
 
 // capture runs statements and returns what they write.
-func capture(body []stmt, r *run, s *scope) (string, error) {
+func capture(body []stmt, r *run, s *scope) (Value, error) {
 	out := &output{run: r}
 	err := execAll(body, r, s, out)
-	return out.b.String(), err
+	return out.w.text().value(), err
 }
 
 // lineError is an error with the line of the statement in which it happened.
@@ -76,11 +75,7 @@ func (l *lined) exec(r *run, s *scope, out *output) error {
 
 type textStmt string
 
-func (t textStmt) exec(_ *run, _ *scope, out *output) error { return out.write(string(t)) }
-
-type group []stmt
-
-func (g group) exec(r *run, s *scope, out *output) error { return execAll(g, r, s, out) }
+func (t textStmt) exec(_ *run, _ *scope, out *output) error { return out.write(Text{s: string(t)}) }
 
 type outputStmt struct {
 	expr expr
@@ -206,10 +201,11 @@ func (f *filterStmt) exec(r *run, s *scope, out *output) error {
 	if err != nil {
 		return err
 	}
-	if text, err = r.text(v); err != nil {
+	filtered, err := r.text(v)
+	if err != nil {
 		return err
 	}
-	return out.write(text)
+	return out.write(filtered)
 }
 
 type withStmt struct {
@@ -271,13 +267,13 @@ func (f *forStmt) over(r *run, s *scope, out *output, v Value, depth int) error 
 	}
 	loop := &loopState{items: items, depth: depth}
 	if f.recursive {
-		loop.again = &Func{"loop", func(args []Value, _ *Dict) (Value, error) {
+		loop.again = &Func{Name: "loop", Call: func(args []Value, _ *Dict) (Value, error) {
 			if len(args) != 1 {
 				return nil, errorf("loop() takes what to go through")
 			}
 			inner := &output{run: r}
 			err := r.call(func() error { return f.over(r, s, inner, args[0], depth+1) })
-			return inner.b.String(), err
+			return inner.w.text().value(), err
 		}}
 	}
 	for i := 0; i < len(items); i++ {
@@ -348,14 +344,14 @@ func (l *loopState) attr(r *run, name string) (Value, bool) {
 	case "nextitem":
 		return neighbour(i + 1), true
 	case "cycle":
-		return &Func{"cycle", func(args []Value, _ *Dict) (Value, error) {
+		return &Func{Name: "cycle", Call: func(args []Value, _ *Dict) (Value, error) {
 			if len(args) == 0 {
 				return nil, errorf("loop.cycle needs values")
 			}
 			return args[i%len(args)], nil
 		}}, true
 	case "changed":
-		return &Func{"changed", func(args []Value, _ *Dict) (Value, error) {
+		return &Func{Name: "changed", Call: func(args []Value, _ *Dict) (Value, error) {
 			same, err := r.equal(NewList(l.changed...), NewList(args...), 0)
 			same = same && l.changed != nil
 			l.changed = append([]Value{}, args...)
@@ -363,91 +359,6 @@ func (l *loopState) attr(r *run, name string) (Value, bool) {
 		}}, true
 	}
 	return nil, false
-}
-
-// param is a parameter of a macro, with the value that it has if none is given.
-type param struct {
-	name  string
-	value expr
-}
-
-type macroStmt struct {
-	name   string
-	params []param
-	body   []stmt
-}
-
-func (m *macroStmt) exec(r *run, s *scope, _ *output) error {
-	s.set(m.name, m.bind(r, s))
-	return nil
-}
-
-// call counts how deep calls nest.
-func (r *run) call(f func() error) error {
-	if r.calls++; r.calls > maxCalls {
-		return errorf("macros call each other more than %d deep", maxCalls)
-	}
-	defer func() { r.calls-- }()
-	return f()
-}
-
-// bind makes a function of a macro, which sees the variables of the place where it stands.
-func (m *macroStmt) bind(r *run, s *scope) *Func {
-	return &Func{m.name, func(args []Value, kwargs *Dict) (Value, error) {
-		text := ""
-		err := r.call(func() error {
-			inner := &scope{up: s, vars: map[string]Value{}}
-			if err := m.fill(r, inner, args, kwargs); err != nil {
-				return err
-			}
-			var err error
-			text, err = capture(m.body, r, inner)
-			return err
-		})
-		return text, err
-	}}
-}
-
-// fill gives the parameters their values.
-func (m *macroStmt) fill(r *run, s *scope, args []Value, kwargs *Dict) error {
-	rest := NewDict()
-	if kwargs != nil {
-		for i := range kwargs.keys {
-			k, v := kwargs.at(i)
-			if err := rest.Set(k, v); err != nil {
-				return err
-			}
-		}
-	}
-	for i, p := range m.params {
-		given, named := rest.Get(p.name)
-		rest.Delete(p.name)
-		switch {
-		case i < len(args):
-			s.set(p.name, args[i])
-		case named:
-			s.set(p.name, given)
-		case p.value != nil:
-			v, err := r.eval(p.value, s)
-			if err != nil {
-				return err
-			}
-			s.set(p.name, v)
-		default:
-			s.set(p.name, Undefined{p.name})
-		}
-	}
-	more := &List{Tuple: true}
-	if len(args) > len(m.params) {
-		more.Items = args[len(m.params):]
-	}
-	s.set("varargs", more)
-	if caller, ok := rest.Get("caller"); ok {
-		s.set("caller", caller)
-		rest.Delete("caller")
-	}
-	s.set("kwargs", rest)
-	return nil
 }
 
 // callStmt calls a macro that gets the body of the block as caller().

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"math"
 	"strings"
 	"unicode"
 )
@@ -45,7 +46,7 @@ func (r *run) applyTest(name string, v Value, args []Value) (bool, error) {
 	if f == nil {
 		return false, errorf("No test named '%s' found.", name)
 	}
-	return f(&call{r, name, v, args, nil})
+	return f(r.newCall(name, v, args, nil))
 }
 
 func isUndefined(v Value) bool { _, ok := v.(Undefined); return ok }
@@ -70,21 +71,20 @@ func cased(is, isNot func(rune) bool) func(*call) (bool, error) {
 
 func remainder(want int64) func(*call) (bool, error) {
 	return func(c *call) (bool, error) {
-		i, _, isInt, ok := number(c.input)
-		if !ok || !isInt {
+		i, f, isInt, ok := number(c.input)
+		switch {
+		case !ok:
 			return false, wrongOperand(c.name, c.input)
+		case !isInt:
+			return math.Abs(math.Mod(f, 2)) == float64(want), nil
 		}
 		return i&1 == want, nil
 	}
 }
 
 func divisibleBy(c *call) (bool, error) {
-	i, _, isInt, ok := number(c.input)
-	n, err := c.int(0, "num", 0)
-	if err != nil || !ok || !isInt || n == 0 {
-		return false, errorf("divisibleby takes ints, and not 0")
-	}
-	return n == -1 || i%n == 0, nil
+	v, err := arithmetic("%", c.input, c.arg(0, "num", nil))
+	return !truth(v) && err == nil, err
 }
 
 func sameAs(c *call) (bool, error) {
@@ -95,5 +95,5 @@ func sameAs(c *call) (bool, error) {
 	if isUndefined(c.input) {
 		return false, nil
 	}
-	return c.input == other, nil // pointers and plain values: all comparable
+	return c.input == plain(other), nil // pointers and plain values: all comparable
 }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Value is what an expression gives: nil (None), bool, int64, float64, string, *List, *Dict, *Func,
+// Value is what an expression gives: nil (None), bool, int64, float64, string, *Text, *List, *Dict, *Func,
 // *Namespace, *loopState or Undefined.
 type Value = any
 
@@ -16,25 +16,20 @@ type Value = any
 // error.
 type Undefined struct{ Name string }
 
-// markup is a string that the filters safe and escape have made safe for HTML: a string that is added to it
-// is escaped, as in Jinja2, even where nothing else is. Apart from that it is a string.
-type markup string
-
-// plain makes a string of markup.
-func plain(v Value) Value {
-	if m, ok := v.(markup); ok {
-		return string(m)
-	}
-	return v
-}
-
 // List is a Python list, a tuple, or what a filter such as map gives: a generator, which has no length, is
 // always true and cannot be printed as JSON.
 type List struct {
 	Items []Value
 	Tuple bool
-	Lazy  bool
+	Lazy  bool   // what has been gone through is gone
+	kind  string // how Python shows it, if it is neither a list nor a tuple: range(0, 3), dict_items, group
 }
+
+// isSequence tells lists and tuples from what can only be gone through.
+func (l *List) isSequence() bool { return !l.Lazy && (l.kind == "" || l.kind == groupKind) }
+
+// groupKind are the pairs that groupby gives.
+const groupKind = "group"
 
 // NewList makes a list.
 func NewList(items ...Value) *List { return &List{Items: items} }
@@ -124,8 +119,9 @@ type Namespace struct{ attrs *Dict }
 
 // Func is something that can be called.
 type Func struct {
-	Name string
-	Call func(args []Value, kwargs *Dict) (Value, error)
+	Name  string
+	Call  func(args []Value, kwargs *Dict) (Value, error)
+	attrs map[string]Value
 }
 
 // typeName is Python's name of a value's type, for errors.
@@ -183,21 +179,38 @@ func truth(v Value) bool {
 }
 
 // text is Python's str().
-func (r *run) text(v Value) (string, error) {
-	switch v := plain(v).(type) {
+func (r *run) text(v Value) (Text, error) {
+	switch v := v.(type) {
 	case string:
-		return v, nil
+		return Text{s: v}, nil
+	case *Text:
+		return *v, nil
 	case Undefined:
-		return "", nil
+		return Text{}, nil
+	case *List, *Dict:
+		r.python = true
 	}
 	return r.repr(v)
 }
 
-// repr is Python's repr().
-func (r *run) repr(v Value) (string, error) {
+// Print is Python's str() of a value, cut off where it is very long; for errors.
+func Print(v Value) string {
+	t, err := (&run{limits: Limits{Steps: 1 << 16, Bytes: 1 << 20}}).text(v)
+	if err != nil {
+		return describe(v) + " value"
+	}
+	return t.s
+}
+
+// repr is Python's repr(). All of it counts as the request's if anything in it does.
+func (r *run) repr(v Value) (Text, error) {
 	var b strings.Builder
+	outer := r.met
+	r.met = false
 	err := r.writeRepr(&b, v, 0)
-	return b.String(), err
+	met := r.met
+	r.met = outer || met
+	return Text{s: b.String(), whole: met}, err
 }
 
 // maxDepth bounds how deep values nest when they are printed or compared: a list may contain itself.
@@ -208,6 +221,13 @@ func (r *run) writeRepr(b *strings.Builder, v Value, depth int) error {
 		return errorf("a value is nested more than %d levels deep", maxDepth)
 	}
 	start := b.Len()
+	r.met = r.met || isUser(v)
+	if t, ok := v.(*Text); ok && t.safe {
+		b.WriteString("Markup(")
+		writeReprString(b, t.s)
+		b.WriteString(")")
+		return r.charge(b.Len() - start)
+	}
 	switch v := plain(v).(type) {
 	case nil:
 		b.WriteString("None")
@@ -235,16 +255,28 @@ func (r *run) writeRepr(b *strings.Builder, v Value, depth int) error {
 		}
 	default:
 		b.WriteString("<" + typeName(v) + ">")
+	case *Namespace:
+		b.WriteString("<Namespace ")
+		if err := r.reprDict(b, v.attrs, depth); err != nil {
+			return err
+		}
+		b.WriteString(">")
 	}
 	return r.charge(b.Len() - start)
 }
 
 func (r *run) reprList(b *strings.Builder, v *List, depth int) error {
-	if v.Lazy {
+	open, end := "[", "]"
+	switch {
+	case v.Lazy:
 		b.WriteString("<generator>")
 		return nil
+	case strings.HasPrefix(v.kind, "range"):
+		b.WriteString(v.kind)
+		return nil
+	case v.kind != "" && v.kind != groupKind:
+		open, end = v.kind+"([", "])"
 	}
-	open, end := "[", "]"
 	if v.Tuple {
 		open, end = "(", ")"
 		if len(v.Items) == 1 {
@@ -445,7 +477,7 @@ func (r *run) compare(a, b Value, depth int) (int, error) {
 	}
 	x, xok := a.(*List)
 	y, yok := b.(*List)
-	if xok && yok && depth < maxDepth {
+	if xok && yok && x.Tuple == y.Tuple && x.isSequence() && y.isSequence() && depth < maxDepth {
 		for i := range min(len(x.Items), len(y.Items)) {
 			if c, err := r.compare(x.Items[i], y.Items[i], depth+1); err != nil || c != 0 {
 				return c, err
@@ -476,25 +508,44 @@ func (r *run) length(v Value) (int, error) {
 }
 
 // iterate returns the elements of a value.
-func (r *run) iterate(v Value) ([]Value, error) {
-	switch v := plain(v).(type) {
+func (r *run) iterate(whole Value) ([]Value, error) {
+	switch v := plain(whole).(type) {
 	case *List:
-		return v.Items, nil
+		items := v.Items
+		if v.Lazy {
+			v.Items = nil
+		}
+		return items, nil
 	case *Dict:
 		return v.keys, nil
 	case string:
-		if err := r.charge(16 * len(v)); err != nil {
-			return nil, err
-		}
-		items := make([]Value, 0, len(v))
-		for i := 0; i < len(v); {
-			_, n := utf8.DecodeRuneInString(v[i:])
-			items = append(items, v[i:i+n])
-			i += n
-		}
-		return items, nil
+		t, _ := textOf(whole)
+		return r.characters(t)
 	case Undefined:
 		return nil, nil
 	}
-	return nil, errorf("a %s cannot be iterated over", typeName(v))
+	return nil, errorf("a %s cannot be iterated over", typeName(whole))
+}
+
+// characters are the characters of a text.
+func (r *run) characters(t Text) ([]Value, error) {
+	each := 16
+	t.safe = false
+	if t.tainted() {
+		each = 80
+	}
+	if err := r.charge(each * len(t.s)); err != nil {
+		return nil, err
+	}
+	items := make([]Value, 0, len(t.s))
+	for i := 0; i < len(t.s); {
+		_, n := utf8.DecodeRuneInString(t.s[i:])
+		if t.whole {
+			items = append(items, User(t.s[i:i+n]))
+		} else {
+			items = append(items, t.cut(i, i+n).value())
+		}
+		i += n
+	}
+	return items, nil
 }

@@ -17,6 +17,8 @@ type format struct {
 	zero  int32 // what is subtracted from every stored integer
 	twist bool  // in direct products the odd runs of 32 stay multiplied by 16
 
+	shifts []uint32 // bits by which runs of 32 stay shifted in direct products, repeated; nil if none do
+
 	// words unpacks the 8 blocks of 32: yield(i, odd, block, y) for half i of blocks 0 to 3. y holds 8
 	// words of that block and then 8 of block+4, of even or odd index. Unless direct, it keeps the
 	// order of the first three arguments.
@@ -26,6 +28,10 @@ type format struct {
 	// scales returns the scales and minima of the runs, in order. It may use 32 bytes of stack: what
 	// is stored and loaded again comes widened or broadcast without an operation of the vector units.
 	scales func(w Register, stack Mem) (scale, minimum []VecVirtual)
+	// zeros returns zero points of the runs of 32 as int32, where they have their own; else it is nil.
+	zeros func(w Register) VecVirtual
+	// wild says that scales of runs of 16 that a row lacks may be NaN: they are masked.
+	wild bool
 }
 
 // yield takes one unpacked vector, see format.words.
@@ -98,10 +104,15 @@ func masked(y, m VecVirtual) VecVirtual {
 
 // nibbleWords unpacks 8 blocks of 16 bytes: the low nibbles are a block's first half.
 func nibbleWords(size, at int) func(Register, []VecVirtual, bool, yield) {
+	return nibbleWordsAt(func(b int) int { return b*size + at })
+}
+
+// nibbleWordsAt is nibbleWords for blocks that lie anywhere.
+func nibbleWordsAt(at func(b int) int) func(Register, []VecVirtual, bool, yield) {
 	return func(w Register, masks []VecVirtual, _ bool, yield yield) {
 		var bytes [4]VecVirtual
 		for b := range bytes {
-			bytes[b] = pair(w, b*size+at, (b+4)*size+at)
+			bytes[b] = pair(w, at(b), at(b+4))
 		}
 		for k := range 4 {
 			i, odd := k/2, k%2

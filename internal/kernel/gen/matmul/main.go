@@ -1,9 +1,14 @@
-// Command matmul generates the AVX2 loops of matrix products. From internal/kernel/gen:
+// Command matmul generates the loops of matrix products. From internal/kernel/gen:
 //
 //	go run ./matmul -out ../matmul_amd64.s -stubs ../matmul_stub_amd64.go -pkg kernel
+//	go run ./matmul -set avx512 -out ../matmul_avx512_amd64.s -stubs ../matmul_stub512_amd64.go -pkg kernel
+//	go run ./matmul -set group -out ../matmul_group_amd64.s -stubs ../matmul_group_stub_amd64.go -pkg kernel
+//	go run ./matmul -set iq -out ../matmul_iq_amd64.s -stubs ../matmul_iq_stub_amd64.go -pkg kernel
+//	go run ./matmul -set iq512 -out ../matmul_iq512_amd64.s -stubs ../matmul_iq512_stub_amd64.go -pkg kernel
 package main
 
 import (
+	"flag"
 	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -26,8 +31,35 @@ const (
 	panelSize  = 640
 )
 
+var set = flag.String("set", "matmul", "which loops to write: matmul; avx512 for the same ones; group for row formats; iq or iq512 for the formats of tables, ternary and binary ones")
+
 func main() {
+	flag.Parse()
 	ConstraintExpr("amd64")
+	switch *set {
+	case "group":
+		generateGroup()
+		Generate()
+		return
+	case "iq":
+		for _, f := range lookups {
+			f.rows()
+			f.unpackPieces()
+		}
+		Generate()
+		return
+	case "avx512":
+		generate512()
+		Generate()
+		return
+	case "iq512":
+		pointWords()
+		for _, f := range lookups512 {
+			f.rows()
+		}
+		Generate()
+		return
+	}
 	pause()
 	quantize()
 	floatRows("F32", 4, loadF32)

@@ -109,7 +109,15 @@ func (f *format) addRuns32(r rowState) {
 	if f.twist {
 		VPSRAVD(constant("twist", 0, 4), v, v)
 	}
+	if f.shifts != nil {
+		VPSRAVD(constant("shifts"+f.name, f.shifts...), v, v)
+	}
 	f.subtractZero(v, mem(r.acts, actSum32))
+	if f.zeros != nil {
+		z := f.zeros(r.w)
+		VPMULLD(mem(r.acts, actSum32), z, z)
+		VPSUBD(z, v, v)
+	}
 	VCVTDQ2PS(v, v)
 	scale, minimum := f.scales(r.w, r.stack)
 	if r.mask != nil {
@@ -155,6 +163,9 @@ func (f *format) addRuns16(r rowState) {
 	for half, v := range runs {
 		f.subtractZero(v, mem(r.acts, actSum16+32*half))
 		VCVTDQ2PS(v, v)
+		if f.wild && r.mask != nil {
+			VANDPS(spread(half, r.mask), scale[half], scale[half])
+		}
 		actScales := spread(half, mem(r.acts, actScale))
 		VMULPS(actScales, scale[half], scale[half])
 		VFMADD231PS(scale[half], v, r.s)
@@ -168,7 +179,7 @@ func (f *format) addRuns16(r rowState) {
 }
 
 // spread returns 8 scales of runs of 16 from the group's 8 scales of blocks of 32.
-func spread(half int, scales Mem) VecVirtual {
+func spread(half int, scales Op) VecVirtual {
 	y := YMM()
 	if half == 0 {
 		VMOVDQU(constant("spread0", 0, 0, 1, 1, 2, 2, 3, 3), y)
@@ -199,7 +210,19 @@ func (f *format) unpack() {
 			PREFETCHT1(mem(src, prefetchAhead+i))
 		}
 		var y [4]VecVirtual
+		var zeros VecVirtual // in both words of each dword
+		if f.zeros != nil {
+			zeros = f.zeros(src)
+			z := YMM()
+			VPSLLD(U8(16), zeros, z)
+			VPOR(z, zeros, zeros)
+		}
 		f.words(src, masks, false, func(i, odd, block int, v VecVirtual) {
+			if zeros != nil {
+				z := YMM()
+				VPSHUFD(U8(block*0x55), zeros, z)
+				VPSUBW(z, v, v)
+			}
 			if f.zero != 0 {
 				z := uint32(f.zero) * 0x00010001
 				VPSUBW(constant("zero"+f.name, z), v, v)

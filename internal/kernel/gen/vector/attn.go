@@ -1,62 +1,16 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
 
-const tileBytes = 64 * 4 // one line's scores of a tile
-
 func attention() {
-	scores()
 	softmax()
 	factors()
-	for _, vectors := range []int{8, 4, 2, 1} {
-		values(vectors)
-	}
 	fold()
 	prefetch()
-}
-
-// scores: a register holds the eight running sums of one query vector and one key.
-func scores() {
-	function("attnScoresAVX2", "(dst, q, k *float32, n, dim int)",
-		"writes the dot products of n query vectors with 8 keys of dim values, a multiple of 8.")
-	dst, q, k, n, dim := pointer("dst"), pointer("q"), pointer("k"), pointer("n"), pointer("dim")
-	stride, stride3, half := GP64(), GP64(), GP64()
-	MOVQ(dim, stride)
-	SHLQ(Imm(2), stride)
-	LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, stride3)
-	LEAQ(Mem{Base: k, Index: stride, Scale: 4}, half)
-	loop("scoresLine", n, 1, func() {
-		lo, hi, left := GP64(), GP64(), GP64()
-		MOVQ(k, lo)
-		MOVQ(half, hi)
-		MOVQ(dim, left)
-		var acc [8]reg.VecVirtual
-		for i := range acc {
-			acc[i] = YMM()
-			VXORPS(acc[i], acc[i], acc[i])
-		}
-		Label("scoresDim")
-		y := YMM()
-		VMOVUPS(at(q, 0), y)
-		for i, base := range []reg.GPVirtual{lo, hi} {
-			VFMADD231PS(at(base, 0), y, acc[4*i])
-			VFMADD231PS(Mem{Base: base, Index: stride, Scale: 1}, y, acc[4*i+1])
-			VFMADD231PS(Mem{Base: base, Index: stride, Scale: 2}, y, acc[4*i+2])
-			VFMADD231PS(Mem{Base: base, Index: stride3, Scale: 1}, y, acc[4*i+3])
-		}
-		advance(32, q, lo, hi)
-		SUBQ(Imm(8), left)
-		JG(LabelRef("scoresDim"))
-		VMOVUPS(totals(acc), at(dst, 0))
-		ADDQ(U32(tileBytes), dst)
-	})
-	done()
 }
 
 // totals adds the running sums of eight registers: lane i of the result is the total of acc[i].
@@ -204,66 +158,6 @@ func factors() {
 		advance(32, m, l, mt, lt, alpha, beta)
 	})
 	done()
-}
-
-// values sums probabilities times values for a chunk of 8·vectors columns.
-func values(vectors int) {
-	name := fmt.Sprintf("attnValues%dAVX2", 8*vectors)
-	function(name, "(o, p, v *float32, lo, hi *int32, alpha, beta *float32, n, stride int)",
-		"sums probabilities times values over the ranges of n lines and joins the sums to o, whose lines lie stride bytes apart.")
-	o, p, v, lo, hi := pointer("o"), pointer("p"), pointer("v"), pointer("lo"), pointer("hi")
-	alpha, beta, n, stride := pointer("alpha"), pointer("beta"), pointer("n"), pointer("stride")
-	row := uint32(32 * vectors)
-	loop("line", n, 1, func() {
-		from, count, x, y := GP64(), GP64(), GP64(), GP64()
-		MOVLQSX(at(lo, 0), from)
-		MOVLQSX(at(hi, 0), count)
-		SUBQ(from, count)
-		JLE(LabelRef("next"))
-		LEAQ(Mem{Base: p, Index: from, Scale: 4}, x)
-		IMUL3Q(U32(row), from, y)
-		ADDQ(v, y)
-		acc := make([]reg.VecVirtual, vectors)
-		for i := range acc {
-			acc[i] = YMM()
-			VXORPS(acc[i], acc[i], acc[i])
-		}
-		Label("position")
-		w := YMM()
-		VBROADCASTSS(at(x, 0), w)
-		for i := range acc {
-			VFMADD231PS(at(y, 32*i), w, acc[i])
-		}
-		ADDQ(Imm(4), x)
-		ADDQ(U32(row), y)
-		DECQ(count)
-		JNE(LabelRef("position"))
-		store(o, alpha, beta, acc)
-		Label("next")
-		advance(4, lo, hi, alpha, beta)
-		ADDQ(U32(tileBytes), p)
-		ADDQ(stride, o)
-	})
-	done()
-}
-
-// store is o = acc if *alpha is −1, else o·α + acc·β.
-func store(o, alpha, beta reg.GPVirtual, acc []reg.VecVirtual) {
-	CMPL(at(alpha, 0), U32(0xbf800000))
-	JNE(LabelRef("join"))
-	for i := range acc {
-		VMOVUPS(acc[i], at(o, 32*i))
-	}
-	JMP(LabelRef("next"))
-	Label("join")
-	a, b := YMM(), YMM()
-	VBROADCASTSS(at(alpha, 0), a)
-	VBROADCASTSS(at(beta, 0), b)
-	for i := range acc {
-		VMULPS(acc[i], b, acc[i])
-		VFMADD231PS(at(o, 32*i), a, acc[i])
-		VMOVUPS(acc[i], at(o, 32*i))
-	}
 }
 
 func fold() {

@@ -160,23 +160,4 @@ func conversions() {
 	})
 	VMOVDQU(mask, at(bad, 0))
 	done()
-
-	function("widenTileAVX2", "(dst *float32, src *byte, rows, n, stride int)",
-		"widens rows of n values, a multiple of 8, that lie stride bytes apart; dst has no gaps.")
-	out, in, rows, width, stride := pointer("dst"), pointer("src"), pointer("rows"), pointer("n"), pointer("stride")
-	loop("widenRow", rows, 1, func() {
-		p, left := GP64(), GP64()
-		MOVQ(in, p)
-		MOVQ(width, left)
-		Label("widen")
-		y := YMM()
-		VCVTPH2PS(at(p, 0), y)
-		VMOVUPS(y, at(out, 0))
-		ADDQ(Imm(16), p)
-		ADDQ(Imm(32), out)
-		SUBQ(Imm(8), left)
-		JG(LabelRef("widen"))
-		ADDQ(stride, in)
-	})
-	done()
 }

@@ -14,6 +14,7 @@ const (
 	less      = 0x11 // LT_OQ
 	unordered = 0x03 // UNORD_Q
 	greater   = 0x1e // GT_OQ
+	notLess   = 0x15 // NLT_UQ
 )
 
 func float(name string, v float32) { words.add(name, math.Float32bits(v)) }
@@ -34,6 +35,8 @@ func constants() {
 	float("minusone", -1)
 	float("inf", float32(math.Inf(1)))
 	float("minusinf", float32(math.Inf(-1)))
+	float("fp8scale", 256)
+	words.add("fp8bits", 0xbfffbfff)
 	words.add("sign", 1<<31)
 	words.add("f16exp", 0x7c007c00)
 	words.add("lanes", 0, 1, 2, 3, 4, 5, 6, 7)
