@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spillway/spillway"
 )
@@ -44,14 +43,11 @@ func findCommand(name string) (chatCommandLine, bool) {
 }
 
 func (c *conversation) help(string) error {
-	w := tabwriter.NewWriter(c.stderr, 0, 8, 3, ' ', 0)
+	var text strings.Builder
 	for _, l := range chatCommands() {
-		fmt.Fprintf(w, "%s\t%s\n", strings.TrimSpace(l.name+" "+l.argument), l.help)
+		fmt.Fprintf(&text, "%-16s %s\n", strings.TrimSpace(l.name+" "+l.argument), l.help)
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(c.stderr, chatKeys)
+	_, err := fmt.Fprint(c.stderr, text.String()+chatKeys)
 	return err
 }
 

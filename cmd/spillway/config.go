@@ -10,7 +10,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
 )
 
 // maxConfig is how much of a configuration file is read.
@@ -21,7 +22,7 @@ const maxConfig = 64 << 10
 type settings struct {
 	getenv  func(string) (string, bool)
 	environ func() []string
-	file    map[string]any // of the configuration file, by the flags' names
+	file    map[string]string // of the configuration file, by the flags' names
 }
 
 var globalNames = []string{"memory", "context", "threads", "exact", "kv", "json", "quiet", "verbose"}
@@ -38,7 +39,7 @@ func (s *settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 		return v, nil
 	}
 	if v, ok := s.file[flag.Name]; ok {
-		return fmt.Sprint(v), nil
+		return v, nil
 	}
 	return nil, nil
 }
@@ -61,18 +62,51 @@ func (s *settings) load(context *kong.Context) error {
 	if err != nil {
 		return fmt.Errorf("configuration file: %w", err)
 	}
-	if err := yaml.Unmarshal(data, &s.file); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("configuration file %s: %s", path, yaml.FormatError(err, false, false))
+	if s.file, err = parseConfig(data); err != nil {
+		return fmt.Errorf("configuration file %s: %w", path, err)
 	}
-	for key, value := range s.file {
-		if !slices.Contains(globalNames, key) {
-			return fmt.Errorf("configuration file %s: unknown key %q; there are %s", path, key, strings.Join(globalNames, ", "))
+	return nil
+}
+
+// parseConfig reads the flags' values from a YAML mapping. The parser alone does: the library's decoder
+// would make the program a megabyte larger, which the memory of every run counts.
+func parseConfig(data []byte) (map[string]string, error) {
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, errors.New(first)
+	}
+	values := map[string]string{}
+	for i, doc := range file.Docs {
+		if doc.Body == nil || doc.Body.Type() == ast.NullType {
+			continue
 		}
-		switch value.(type) {
-		case map[string]any, []any, nil:
-			return fmt.Errorf("configuration file %s: %s needs a value such as --%s takes", path, key, key)
+		entries, ok := doc.Body.(ast.MapNode)
+		if !ok || i > 0 {
+			return nil, errors.New("it should be one list of lines such as memory: 4GiB")
+		}
+		for m := entries.MapRange(); m.Next(); {
+			if err := setConfig(values, m.Key().String(), m.Value()); err != nil {
+				return nil, err
+			}
 		}
 	}
+	return values, nil
+}
+
+func setConfig(values map[string]string, key string, node ast.Node) error {
+	key = strings.Trim(key, `"'`)
+	if !slices.Contains(globalNames, key) {
+		return fmt.Errorf("unknown key %q; there are %s", key, strings.Join(globalNames, ", "))
+	}
+	if _, again := values[key]; again {
+		return fmt.Errorf("%s is there twice", key)
+	}
+	value, ok := node.(ast.ScalarNode)
+	if !ok || node.Type() == ast.NullType {
+		return fmt.Errorf("%s needs a value such as --%s takes", key, key)
+	}
+	values[key] = fmt.Sprint(value.GetValue())
 	return nil
 }
 
