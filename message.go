@@ -187,7 +187,7 @@ func (c *Checkpoint) input(r Request) (chat.Input, error) {
 			in.MaxBytes += PromptCost * (messageBytes + int64(len(call.Name)+len(call.Arguments)))
 		}
 	}
-	err := cmp.Or(setJSON("tools", r.Tools, &in.Tools), setJSON("template variables", r.TemplateArgs, &in.Kwargs))
+	err := cmp.Or(setJSON("tools", "a list", r.Tools, &in.Tools), setJSON("template variables", "an object", r.TemplateArgs, &in.Kwargs))
 	in.MaxBytes += PromptCost * int64(len(r.Tools)+len(r.TemplateArgs))
 	if in.Kwargs != nil {
 		in.MaxBytes += chat.SizeOf(in.Kwargs)
@@ -204,7 +204,7 @@ func (c *Checkpoint) input(r Request) (chat.Input, error) {
 }
 
 // setJSON reads JSON with the keys of objects in order; none and null leave what is there.
-func setJSON[T any](what string, raw json.RawMessage, into *T) error {
+func setJSON[T any](what, kind string, raw json.RawMessage, into *T) error {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -214,7 +214,7 @@ func setJSON[T any](what string, raw json.RawMessage, into *T) error {
 	}
 	t, ok := v.(T)
 	if !ok && v != nil {
-		return fmt.Errorf("the %s are not what they should be: a list of tools, or an object of variables", what)
+		return fmt.Errorf("the %s are not %s", what, kind)
 	}
 	*into = t
 	return nil

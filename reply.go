@@ -1,7 +1,7 @@
 package spillway
 
 import (
-	"strings"
+	"cmp"
 
 	"github.com/spillway/spillway/internal/chat/dialect"
 )
@@ -24,7 +24,7 @@ const (
 type Dialects struct{ Tool, Reasoning string }
 
 // NoDialect reads an answer as plain text.
-const NoDialect = "none"
+const NoDialect = dialect.None
 
 // Dialects returns the model's own dialects; empty names: none.
 func (c *Checkpoint) Dialects() Dialects {
@@ -38,35 +38,21 @@ func (c *Checkpoint) Dialects() Dialects {
 
 // Or names a dialect where d names none.
 func (d Dialects) Or(name string) Dialects {
-	return Dialects{orElse(d.Tool, name), orElse(d.Reasoning, name)}
+	return Dialects{cmp.Or(d.Tool, name), cmp.Or(d.Reasoning, name)}
 }
 
 // resolve puts the model's own dialects where none is named.
 func (d Dialects) resolve(own func() Dialects) Dialects {
 	if d.Tool == "" || d.Reasoning == "" {
 		o := own()
-		d = Dialects{orElse(d.Tool, o.Tool), orElse(d.Reasoning, o.Reasoning)}
+		d = Dialects{cmp.Or(d.Tool, o.Tool), cmp.Or(d.Reasoning, o.Reasoning)}
 	}
-	return Dialects{orNone(d.Tool), orNone(d.Reasoning)}
-}
-
-func orElse(name, other string) string {
-	if name == "" {
-		return other
-	}
-	return name
-}
-
-func orNone(name string) string {
-	if name == NoDialect {
-		return ""
-	}
-	return name
+	return d
 }
 
 // Check reports names that do not exist, or that do not go together.
 func (d Dialects) Check() error {
-	p, err := dialect.New(dialect.Options{Tool: orNone(d.Tool), Reasoning: orNone(d.Reasoning)})
+	p, err := dialect.New(dialect.Options{Tool: d.Tool, Reasoning: d.Reasoning})
 	if err == nil {
 		p.Close()
 	}
@@ -75,23 +61,22 @@ func (d Dialects) Check() error {
 
 // A reply reads an answer: what of it is content, reasoning, a call.
 type reply struct {
-	parser             *dialect.Parser // nil: all is content
-	emit               func(Event)     // nil: nobody listens
-	content, reasoning strings.Builder
-	calls              []ToolCall
+	parser  *dialect.Parser // nil: all is content
+	emit    func(Event)     // nil: nobody listens
+	message dialect.Message
 }
 
 // reader returns what reads the answer to a prompt.
 func (m *Model) reader(r Request, prompt []int32) (*reply, error) {
 	rep := &reply{emit: r.Events}
 	d := r.Dialects.resolve(m.Dialects)
-	if m.tok == nil || d == (Dialects{}) {
+	if m.tok == nil || d.Or(NoDialect) == (Dialects{NoDialect, NoDialect}) {
 		return rep, nil
 	}
 	o := dialect.Options{Tool: d.Tool, Reasoning: d.Reasoning}
 	var list []any
 	var err error
-	if err = setJSON("tools", r.Tools, &list); err != nil {
+	if err = setJSON("tools", "a list", r.Tools, &list); err != nil {
 		return nil, err
 	}
 	if o.Tools, err = dialect.ReadTools(list); err != nil {
@@ -121,24 +106,20 @@ func (p *reply) write(text string) {
 	p.take(p.parser.Write(text))
 }
 
-func (p *reply) close() {
+// end completes the answer.
+func (p *reply) end(a *Answer) {
 	if p.parser != nil {
 		p.take(p.parser.Close())
+	}
+	a.Content, a.Reasoning = p.message.Content(), p.message.Reasoning()
+	for _, c := range p.message.Calls() {
+		a.ToolCalls = append(a.ToolCalls, ToolCall(c))
 	}
 }
 
 func (p *reply) take(events []Event) {
 	for _, e := range events {
-		switch e.Kind {
-		case EventContent:
-			p.content.WriteString(e.Text)
-		case EventReasoning:
-			p.reasoning.WriteString(e.Text)
-		case EventCallBegin:
-			p.calls = append(p.calls, ToolCall{ID: e.ID, Name: e.Name})
-		case EventCallArguments:
-			p.calls[e.Call].Arguments += e.Text
-		}
+		p.message.Add(e)
 		if p.emit != nil {
 			p.emit(e)
 		}

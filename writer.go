@@ -58,11 +58,9 @@ func (w *writer) flush() {
 // end completes an answer. It is called however the answer ended.
 func (w *writer) end(a *Answer) {
 	a.Text = w.text.String()
-	if w.reply == nil {
-		return
+	if w.reply != nil {
+		w.reply.end(a)
 	}
-	w.reply.close()
-	a.Content, a.Reasoning, a.ToolCalls = w.reply.content.String(), w.reply.reasoning.String(), w.reply.calls
 }
 
 func (w *writer) show(text string) {

@@ -85,7 +85,7 @@ func (r runner) row(file string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	integer, err := r.probe(file)
+	integer, err := r.probe(file, "--kv", "f32")
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,11 @@ func (s *session) catalog(model string) (*checkpoint.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
+	return path.catalog()
+}
+
+// catalog opens the model; the empty path is the embedded one.
+func (path modelPath) catalog() (*checkpoint.Catalog, error) {
 	if path == "" {
 		return checkpoint.OpenFile(storyteller.File())
 	}

@@ -52,22 +52,42 @@ func (g globals) kvError() error {
 	return err
 }
 
-// cli is the command line as kong reads it.
+// cli is what kong reads beside the commands.
 type cli struct {
 	globals `group:"Everywhere"`
+}
 
-	Run      runCommand      `cmd:"" help:"One answer, streamed to stdout."`
-	Chat     chatCommand     `cmd:"" help:"A conversation in the terminal."`
-	Plan     planCommand     `cmd:"" help:"What goes where, predicted speed, the least memory that works."`
-	Inspect  inspectCommand  `cmd:"" help:"Metadata, tensors, bundles, and a picture of where the bytes are."`
-	Verify   verifyCommand   `cmd:"" help:"Digests of the file; --identity proves that settings do not change a bit."`
-	Probe    probeCommand    `cmd:"" help:"One forward pass to a file: logits and taps."`
-	Bench    benchCommand    `cmd:"" help:"Speed, with the roofline."`
-	Render   renderCommand   `cmd:"" help:"Messages to the text of a prompt, as the chat template has it; JSON lines."`
-	Parse    parseCommand    `cmd:"" help:"What a model wrote to messages: content, reasoning, tool calls; JSON lines."`
-	Synth    synthCommand    `cmd:"" help:"Write a model of a published shape with random weights."`
-	Tokenize tokenizeCommand `cmd:"" help:"Text to token ids and back; JSON lines."`
-	Version  versionCommand  `cmd:"" help:"Print the version."`
+// commands are those that the first argument can name.
+var commands = []struct {
+	name, help string
+	make       func() any
+}{
+	{"run", "One answer, streamed to stdout.", func() any { return new(runCommand) }},
+	{"chat", "A conversation in the terminal.", func() any { return new(chatCommand) }},
+	{"plan", "What goes where, predicted speed, the least memory that works.", func() any { return new(planCommand) }},
+	{"inspect", "Metadata, tensors, bundles, and a picture of where the bytes are.", func() any { return new(inspectCommand) }},
+	{"verify", "Digests of the file; --identity proves that settings do not change a bit.", func() any { return new(verifyCommand) }},
+	{"probe", "One forward pass to a file: logits and taps.", func() any { return new(probeCommand) }},
+	{"bench", "Speed, with the roofline.", func() any { return new(benchCommand) }},
+	{"synth", "Write a model of a published shape with random weights.", func() any { return new(synthCommand) }},
+	{"trace", "Traces of which experts a run chose: what caches would have done with them.", func() any { return new(traceCommand) }},
+	{"tokenize", "Text to token ids and back; JSON lines.", func() any { return new(tokenizeCommand) }},
+	{"render", "Messages to the text of a prompt, as the chat template has it; JSON lines.", func() any { return new(renderCommand) }},
+	{"parse", "What a model wrote to messages: content, reasoning, tool calls; JSON lines.", func() any { return new(parseCommand) }},
+	{"version", "Print the version.", func() any { return new(versionCommand) }},
+}
+
+// grammar are the commands for kong: the one that the first argument names, else all. To describe all of
+// them takes half a megabyte, which the memory of every run would count.
+func grammar(args []string) (all []kong.Option) {
+	for _, c := range commands {
+		option := kong.DynamicCommand(c.name, c.help, "", c.make())
+		if c.name == args[0] {
+			return []kong.Option{option}
+		}
+		all = append(all, option)
+	}
+	return all
 }
 
 // A command does one thing.
@@ -98,7 +118,7 @@ func (s *session) parse(args []string) (result *parsed, err error) {
 	}
 	var c cli
 	defaults := &settings{getenv: s.getenv, environ: s.environ}
-	parser, err := kong.New(&c,
+	parser, err := kong.New(&c, append(grammar(args),
 		kong.Name("spillway"),
 		kong.Description("Runs language models that are larger than the memory they are given, exactly as released."),
 		kong.Writers(s.stdout, s.stderr),
@@ -106,7 +126,7 @@ func (s *session) parse(args []string) (result *parsed, err error) {
 		kong.Resolvers(defaults),
 		kong.WithBeforeResolve(defaults.load),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, FlagsLast: true, WrapUpperBound: 100}),
-	)
+	)...)
 	if err != nil {
 		return nil, err
 	}
@@ -156,5 +176,9 @@ func commandOf(err error) string {
 	if !errors.As(err, &p) || p.Context == nil || p.Context.Selected() == nil {
 		return ""
 	}
-	return p.Context.Selected().Name + " "
+	name := ""
+	for n := p.Context.Selected(); n.Parent != nil; n = n.Parent {
+		name = n.Name + " " + name
+	}
+	return name
 }

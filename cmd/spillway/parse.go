@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spillway/spillway/internal/chat"
 	"github.com/spillway/spillway/internal/chat/dialect"
 )
 
 type parseCommand struct {
+	linesOnly
 	Model     string `arg:"" optional:"" help:"Model that chooses the dialects: a GGUF file, a folder, a .jinja template, or a known name."`
-	Dialect   string `help:"Dialect of tool calls, instead of the model's (hermes, llama3_json, …)." placeholder:"NAME"`
-	Reasoning string `help:"Dialect of reasoning, instead of the model's (qwen3, deepseek_r1, …)." placeholder:"NAME"`
+	Dialect   string `help:"Dialect of tool calls (hermes, llama3_json …), or none. Default: the model's." placeholder:"NAME"`
+	Reasoning string `help:"Dialect of reasoning (qwen3, deepseek_r1 …), or none. Default: the model's." placeholder:"NAME"`
 }
 
 func (*parseCommand) Help() string {
@@ -23,11 +23,6 @@ func (*parseCommand) Help() string {
 		"\n\nThe schemas of tools give the types of arguments. prompt_open: the prompt has opened the reasoning. " +
 		`"split": 5 feeds the text in two parts, "split": "each" byte by byte: the answer is the same. An unknown NAME gives the list of them.` +
 		"\n\nExample:\n\n  echo '{\"text\": \"<think>hm</think>Hi\"}' | spillway parse --reasoning qwen3"
-}
-
-// unused names the flags that mean nothing here.
-func (*parseCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "json"}
 }
 
 // A parsedMessage is the answer to a line.
@@ -48,7 +43,7 @@ func (c *parseCommand) run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.answerLines(func(request *chat.Object) (any, error) { return parseLine(o, request) })
+	return s.answerLines(objects(func(request *chat.Object) (any, error) { return parseLine(o, request) }))
 }
 
 // options are those that all lines share.
@@ -74,7 +69,7 @@ func (c *parseCommand) options(s *session) (dialect.Options, error) {
 
 // dialects are those of a model.
 func (s *session) dialects(model string) (tool, reasoning string, err error) {
-	r, err := (&renderCommand{Model: model}).open(s)
+	r, err := s.templates(model)
 	if err != nil {
 		return "", "", err
 	}
@@ -139,20 +134,13 @@ func splitText(text string, split any) ([]string, error) {
 
 // messageOf puts the events of an answer together.
 func messageOf(events []dialect.Event) *parsedMessage {
-	m := &parsedMessage{ToolCalls: []parsedCall{}}
-	var content, reasoning strings.Builder
+	var whole dialect.Message
 	for _, e := range events {
-		switch e.Kind {
-		case dialect.Content:
-			content.WriteString(e.Text)
-		case dialect.Reasoning:
-			reasoning.WriteString(e.Text)
-		case dialect.CallBegin:
-			m.ToolCalls = append(m.ToolCalls, parsedCall{ID: e.ID, Name: e.Name})
-		case dialect.CallArguments:
-			m.ToolCalls[e.Call].Arguments += e.Text
-		}
+		whole.Add(e)
 	}
-	m.Content, m.Reasoning = content.String(), reasoning.String()
+	m := &parsedMessage{Content: whole.Content(), Reasoning: whole.Reasoning(), ToolCalls: []parsedCall{}}
+	for _, c := range whole.Calls() {
+		m.ToolCalls = append(m.ToolCalls, parsedCall(c))
+	}
 	return m
 }

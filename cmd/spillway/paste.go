@@ -14,15 +14,17 @@ import (
 // at most.
 type pasteReader struct {
 	r    io.Reader
-	most int // bytes of a paste that are kept; the rest is dropped, and the name says so
+	most int // bytes of an input's pastes that are kept; the rest is dropped, and the name says so
 
 	raw     [256]byte
+	full    bool   // the last read had as much as it could
 	in      []byte // read, not yet looked at
 	out     []byte // for the editor
 	pasting bool
 	dropped int
 	paste   []byte
 	kept    map[string]string // pastes of this input by name
+	size    int               // bytes of those
 
 	interrupted bool // Ctrl-C was among the keys
 }
@@ -37,7 +39,7 @@ const (
 func (p *pasteReader) Read(b []byte) (int, error) {
 	for len(p.out) == 0 {
 		n, err := p.r.Read(p.raw[:])
-		p.in = append(p.in, p.raw[:n]...)
+		p.in, p.full = append(p.in, p.raw[:n]...), n == len(p.raw)
 		p.look()
 		if err != nil && len(p.out) == 0 {
 			p.out, p.in = append(p.out, p.in...), nil // an unfinished mark was keys
@@ -60,7 +62,7 @@ func (p *pasteReader) look() {
 		}
 		i := bytes.Index(p.in, []byte(mark))
 		if i < 0 {
-			n := len(p.in) - unfinished(p.in, mark)
+			n := len(p.in) - p.unfinished(mark)
 			p.take(p.in[:n])
 			p.in = append(p.in[:0], p.in[n:]...)
 			return
@@ -74,10 +76,15 @@ func (p *pasteReader) look() {
 	}
 }
 
-// unfinished is how many bytes at the end of b may begin the mark. A lone escape is a key.
-func unfinished(b []byte, mark string) int {
-	for n := min(len(mark)-1, len(b)); n > 1; n-- {
-		if bytes.HasSuffix(b, []byte(mark[:n])) {
+// unfinished is how many bytes at the end of what was read may begin the mark. A lone escape is a key, unless
+// more is pasted or read at once.
+func (p *pasteReader) unfinished(mark string) int {
+	least := 2
+	if p.pasting || p.full {
+		least = 1
+	}
+	for n := min(len(mark)-1, len(p.in)); n >= least; n-- {
+		if bytes.HasSuffix(p.in, []byte(mark[:n])) {
 			return n
 		}
 	}
@@ -90,7 +97,7 @@ func (p *pasteReader) take(b []byte) {
 		p.out = append(p.out, b...)
 		return
 	}
-	n := min(len(b), max(p.most-len(p.paste), 0))
+	n := min(len(b), max(p.most-p.size-len(p.paste), 0))
 	p.paste, p.dropped = append(p.paste, b[:n]...), p.dropped+len(b)-n
 }
 
@@ -110,6 +117,7 @@ func (p *pasteReader) endPaste() {
 		p.kept = map[string]string{}
 	}
 	p.kept[name] = text
+	p.size += len(text)
 	p.out = append(p.out, name...)
 }
 
@@ -134,4 +142,4 @@ func (p *pasteReader) expand(line string) string {
 }
 
 // forget drops the pastes of an input that has ended.
-func (p *pasteReader) forget() { p.kept, p.interrupted = nil, false }
+func (p *pasteReader) forget() { p.kept, p.size, p.interrupted = nil, 0, false }

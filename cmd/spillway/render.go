@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -11,15 +10,15 @@ import (
 
 	"github.com/spillway/spillway/internal/chat"
 	"github.com/spillway/spillway/internal/checkpoint"
-	"github.com/spillway/spillway/internal/storyteller"
 	"github.com/spillway/spillway/internal/tokenizer"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
 type renderCommand struct {
-	Model        string    `arg:"" help:"Model: a GGUF file, a folder (one with only a tokenizer will do), a .jinja template, or a known name."`
-	Now          time.Time `help:"What templates take for the present, as in 2025-03-14T09:26:53Z. Default: the time." placeholder:"TIME"`
-	ChatTemplate string    `help:"Chat template: a file, one of the model's own by name, or a format (chatml, llama3, gemma, plain …). Default: the model's." placeholder:"FILE|NAME"`
+	linesOnly
+	Model string    `arg:"" help:"Model: a GGUF file, a folder (one with only a tokenizer will do), a .jinja template, or a known name."`
+	Now   time.Time `help:"What templates take for the present, as in 2025-03-14T09:26:53Z. Default: the time." placeholder:"TIME"`
+	templateFlag
 }
 
 func (*renderCommand) Help() string {
@@ -29,20 +28,16 @@ func (*renderCommand) Help() string {
 		"Example:\n\n  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | spillway render model.gguf"
 }
 
-// unused names the flags that mean nothing here.
-func (*renderCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "json"}
-}
-
 func (c *renderCommand) run(s *session) error {
-	r, err := c.open(s)
+	r, err := s.templates(c.Model)
 	if err != nil {
 		return err
 	}
-	if err := (templateFlags{ChatTemplate: c.ChatTemplate}).useTemplate(templateSet{r.set}); err != nil {
+	r.now = c.Now
+	if err := c.useTemplate(templateSet{r.set}); err != nil {
 		return err
 	}
-	return s.answerLines(r.line)
+	return s.answerLines(objects(r.line))
 }
 
 // A renderer renders the lines of one run.
@@ -52,51 +47,48 @@ type renderer struct {
 	now      time.Time
 }
 
-func (c *renderCommand) open(s *session) (*renderer, error) {
-	r := &renderer{now: c.Now}
-	if strings.HasSuffix(c.Model, ".jinja") {
-		text, err := readTemplate(c.Model)
+// templates reads the templates of a MODEL argument, or one that is a file of its own.
+func (s *session) templates(model string) (*renderer, error) {
+	r := &renderer{}
+	if strings.HasSuffix(model, ".jinja") {
+		text, err := readTemplate(model)
 		if err == nil {
 			r.set = &chat.Set{}
-			err = r.set.UseSource(c.Model, text)
+			err = r.set.UseSource(model, text)
 		}
 		return r, err
 	}
-	path, err := s.templatePath(c.Model)
+	path, err := s.templatePath(model)
 	if err != nil {
 		return nil, err
 	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
+	if info, err := os.Stat(string(path)); err == nil && info.IsDir() {
 		fsys := vfs.OS()
-		r.set, err = chat.FromFolder(func(name string) (vfs.File, error) { return fsys.Open(filepath.Join(path, filepath.FromSlash(name))) })
+		r.set, err = chat.FromFolder(func(name string) (vfs.File, error) {
+			return fsys.Open(filepath.Join(string(path), filepath.FromSlash(name)))
+		})
 		return r, err
 	}
 	return r, r.openGGUF(path)
 }
 
 // templatePath returns the folder or the GGUF file where a model's templates are; "" is the embedded one.
-func (s *session) templatePath(name string) (string, error) {
+func (s *session) templatePath(name string) (modelPath, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
 		if path, err := checkpoint.Find(vfs.OS(), name); err == nil && strings.EqualFold(filepath.Ext(path), ".gguf") {
-			return path, nil
+			return modelPath(path), nil
 		}
-		return name, nil
+		return modelPath(name), nil
 	case err == nil && !strings.EqualFold(filepath.Ext(name), ".gguf"):
-		return filepath.Dir(name), nil
+		return modelPath(filepath.Dir(name)), nil
 	}
-	path, err := s.resolve(name)
-	return string(path), err
+	return s.resolve(name)
 }
 
-func (r *renderer) openGGUF(path string) (err error) {
-	var cat *checkpoint.Catalog
-	if path == "" {
-		cat, err = checkpoint.OpenFile(storyteller.File())
-	} else {
-		cat, err = checkpoint.Open(vfs.OS(), path)
-	}
+func (r *renderer) openGGUF(path modelPath) (err error) {
+	cat, err := path.catalog()
 	if err != nil {
 		return err
 	}
@@ -104,7 +96,7 @@ func (r *renderer) openGGUF(path string) (err error) {
 	if r.set, err = chat.FromCatalog(cat); err != nil {
 		return err
 	}
-	tok, err := tokenizer.Load(cat, func(n int) ([]byte, error) { return make([]byte, n), nil })
+	tok, err := tokenizer.Load(cat, nil)
 	if err != nil {
 		return nil // the template may do without
 	}
@@ -180,35 +172,4 @@ func setArguments(in *chat.Input, kwargs *chat.Object) {
 			in.Kwargs.Set(f.Key, f.Value)
 		}
 	}
-}
-
-// maxJSONLine bounds a line of stdin.
-const maxJSONLine = 64 << 20
-
-// answerLines reads JSON objects on stdin, one a line, and prints what answer makes of each, or
-// {"error": "…"}. Output is written once per line, so that a program on the other side can wait for it.
-func (s *session) answerLines(answer func(*chat.Object) (any, error)) error {
-	lines := bufio.NewScanner(s.stdin)
-	lines.Buffer(nil, maxJSONLine)
-	for lines.Scan() {
-		if strings.TrimSpace(lines.Text()) == "" {
-			continue
-		}
-		var result any
-		request := new(chat.Object)
-		err := request.UnmarshalJSON(lines.Bytes())
-		if err == nil {
-			result, err = answer(request)
-		}
-		if err != nil {
-			result = map[string]string{"error": err.Error()}
-		}
-		if err := s.printJSON(result); err != nil {
-			return fmt.Errorf("writing the answer: %w", err)
-		}
-	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("reading stdin: %w", err)
-	}
-	return nil
 }

@@ -11,10 +11,15 @@ import (
 	"github.com/spillway/spillway/internal/chat"
 )
 
+// templateFlag says in which form messages are written.
+type templateFlag struct {
+	ChatTemplate string `help:"Chat template: a file, one of the model's own by name, or a format (chatml, llama3, gemma, plain …). Default: the model's." placeholder:"FILE|NAME"`
+}
+
 // templateFlags say what becomes of messages.
 type templateFlags struct {
-	ChatTemplate string `help:"Chat template: a file, one of the model's own by name, or a format (chatml, llama3, gemma, plain …). Default: the model's." placeholder:"FILE|NAME"`
-	ParseSpecial bool   `help:"Control tokens that are written out in messages are tokens, not text."`
+	templateFlag
+	ParseSpecial bool `help:"Control tokens that are written out in messages are tokens, not text."`
 }
 
 // maxTemplate is how much of a template's file is read.
@@ -27,7 +32,7 @@ type templateUser interface {
 }
 
 // useTemplate does what --chat-template asks for.
-func (f templateFlags) useTemplate(user templateUser) error {
+func (f templateFlag) useTemplate(user templateUser) error {
 	name := f.ChatTemplate
 	if name == "" {
 		return nil

@@ -1,19 +1,16 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spillway/spillway/internal/tokenizer"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
 type tokenizeCommand struct {
+	linesOnly
 	Model string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name; a folder or file with only a tokenizer will do."`
 }
 
@@ -27,21 +24,12 @@ func (*tokenizeCommand) Help() string {
 		"  echo '{\"text\": \"Hello\", \"add_special\": true}' | spillway tokenize model.gguf"
 }
 
-// unused names the flags that mean nothing here.
-func (*tokenizeCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "json"}
-}
-
-const maxLine = 64 << 20 // bytes of a request
-
 func (c *tokenizeCommand) run(s *session) error {
-	ctx, stop := s.interruptible()
-	defer stop()
 	t, err := s.tokenizer(c.Model)
 	if err != nil {
 		return err
 	}
-	return s.interrupted(ctx, eachLine(ctx, s.stdin, s.stdout, func(line []byte) (any, error) { return tokenizeLine(t, line) }))
+	return s.answerLines(func(line []byte) (any, error) { return tokenizeLine(t, line) })
 }
 
 // tokenizer reads the tokenizer of a MODEL argument.
@@ -55,60 +43,6 @@ func (s *session) tokenizer(model string) (*tokenizer.Tokenizer, error) {
 	}
 	t, err := tokenizer.Load(cat, nil)
 	return t, errors.Join(err, cat.Close())
-}
-
-// eachLine answers every line of a stream with a line.
-func eachLine(ctx context.Context, in io.Reader, out io.Writer, answer func(line []byte) (any, error)) error {
-	lines := bufio.NewReader(in)
-	w := bufio.NewWriter(out)
-	encoder := json.NewEncoder(w)
-	encoder.SetEscapeHTML(false)
-	for ctx.Err() == nil {
-		line, tooLong, err := readLine(lines)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return errors.Join(err, w.Flush())
-		}
-		last := err != nil
-		if len(bytes.TrimSpace(line)) > 0 || tooLong {
-			var reply any
-			if reply, err = answer(line); tooLong {
-				err = fmt.Errorf("the line is longer than %d bytes", maxLine)
-			}
-			if err != nil {
-				reply = lineError{oneLine(err.Error())}
-			}
-			if err := encoder.Encode(reply); err != nil {
-				return err
-			}
-		}
-		if last || lines.Buffered() == 0 {
-			if err := w.Flush(); err != nil || last {
-				return err
-			}
-		}
-	}
-	return w.Flush()
-}
-
-// lineError is the answer to a line that cannot be done.
-type lineError struct {
-	Error string `json:"error"`
-}
-
-// readLine reads a line without holding more of it than maxLine bytes. The last one may have no end; it
-// comes with io.EOF.
-func readLine(r *bufio.Reader) (line []byte, tooLong bool, err error) {
-	for {
-		part, err := r.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(part) > maxLine; tooLong {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, tooLong, err
-		}
-	}
 }
 
 // tokenizeRequest is a line for tokenize.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +44,40 @@ func TestRender(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", source, got, err, want)
 		}
 	}
+}
+
+func TestStrftime(t *testing.T) {
+	at := time.Date(2025, 3, 4, 15, 6, 7, 89_000_000, time.FixedZone("CET", 3600))
+	for directive, want := range map[string]string{
+		"%a %A %b %B %h": "Tue Tuesday Mar March Mar", "%d %-d %e %j": "04 4  4 063", "%m %y %Y %u %w": "03 25 2025 2 2",
+		"%H %I %M %S %f %p": "15 03 06 07 089000 PM", "%z %Z %s": "+0100 CET 1741097167", "%F %T %R": "2025-03-04 15:06:07 15:06",
+		"%D %x %X": "03/04/25 03/04/25 15:06:07", "%c": "Tue Mar  4 15:06:07 2025", "%% %n%t%": "% \n\t%", "%Q": "%Q",
+	} {
+		if got := strftime(at, directive); got != want {
+			t.Errorf("%q is %q, want %q", directive, got, want)
+		}
+	}
+}
+
+// TestTemplateIsShared renders with one template in several requests at once.
+func TestTemplateIsShared(t *testing.T) {
+	tmpl := newTemplate("given", `{%- macro turn(m) %}<{{ m.role | upper }}>{{ m.content | trim }}{% endmacro -%}
+{%- set ns = namespace(n=0) -%}{% for m in messages %}{% set ns.n = ns.n + 1 %}{{ turn(m) }}{{ ns.n }}{% endfor %}{{ tools | tojson if tools }}`)
+	var all sync.WaitGroup
+	for i := range 4 {
+		text := strings.Repeat("x", i)
+		want := "<USER>" + text + "1<ASSISTANT>" + text + "2"
+		all.Go(func() {
+			for range 50 {
+				got, user, err := tmpl.RenderSpans(Input{Messages: []*Object{Text("user", " "+text), Text("assistant", text)}})
+				if err != nil || got != want || len(user) != 2*min(i, 1) {
+					t.Errorf("got %q with %v, %v; want %q", got, user, err, want)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestRaise(t *testing.T) {

@@ -31,15 +31,21 @@ func strftime(t time.Time, format string) string {
 	return b.String()
 }
 
-// layouts are Go's layouts of the directives that have one.
-var layouts = map[byte]string{
-	'a': "Mon", 'A': "Monday", 'b': "Jan", 'B': "January", 'h': "Jan", 'd': "02", 'm': "01", 'y': "06", 'Y': "2006",
-	'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'e': "_2", 'z': "-0700", 'Z': "MST",
-	'F': "2006-01-02", 'T': "15:04:05", 'R': "15:04", 'D': "01/02/06", 'x': "01/02/06", 'X': "15:04:05", 'c': "Mon Jan _2 15:04:05 2006",
+// layoutOf returns Go's layout of a directive, "" if it has none.
+func layoutOf(c byte) string {
+	const directives = "aAbBhdmyYHIMSpezZFTRDxXc"
+	layouts := [len(directives)]string{
+		"Mon", "Monday", "Jan", "January", "Jan", "02", "01", "06", "2006", "15", "03", "04", "05", "PM", "_2", "-0700", "MST",
+		"2006-01-02", "15:04:05", "15:04", "01/02/06", "01/02/06", "15:04:05", "Mon Jan _2 15:04:05 2006",
+	}
+	if i := strings.IndexByte(directives, c); i >= 0 {
+		return layouts[i]
+	}
+	return ""
 }
 
 func directive(t time.Time, c byte) string {
-	if layout, ok := layouts[c]; ok {
+	if layout := layoutOf(c); layout != "" {
 		return t.Format(layout)
 	}
 	switch c {

@@ -1,10 +1,5 @@
 package kernel
 
-import (
-	"encoding/binary"
-	"math"
-)
-
 // The pure Go steps of attention: the definition that assembly equals bit for bit.
 
 // attnRows are the keys or values of a tile: four groups of 16 rows that lie stride bytes apart. next is
@@ -16,10 +11,9 @@ type attnRows struct {
 	next   [attnTile / attnGroup][]byte
 }
 
-// float returns value i of row r, for rows of f32.
-func (a *attnRows) float(r, i int) float32 {
-	b := a.group[r/attnGroup][r%attnGroup*a.stride+4*i:]
-	return math.Float32frombits(binary.LittleEndian.Uint32(b))
+// row returns n values of row r from value i on, for rows of f32.
+func (a *attnRows) row(r, i, n int) []byte {
+	return a.group[r/attnGroup][r%attnGroup*a.stride+4*i:][:4*n]
 }
 
 // queryAt is where value i of a line lies: lines come in blocks of four, eight values of each in turn.
@@ -29,10 +23,15 @@ func queryAt(line, i, dim int) int { return line/4*4*dim + i/8*32 + line%4*8 + i
 // dst[line·64 + key]. Vectors have dim values, a multiple of 8, and keys are f32.
 func attnScoresGo(dst, q []float32, k *attnRows, lo, hi, n, dim int) {
 	for line := range n {
+		x := q[queryAt(line, 0, dim):]
 		for key := lo * attnGroup; key < hi*attnGroup; key++ {
+			y := k.row(key, 0, dim)
 			var s [8]float32
-			for i := range dim {
-				s[i&7] = fma32(q[queryAt(line, i, dim)], k.float(key, i), s[i&7])
+			for i := 0; i < dim; i += 8 {
+				a, b := x[queryAt(0, i, dim):][:8], y[4*i:][:32]
+				for j := range s {
+					s[j] = fma32(a[j], f32At(b[4*j:]), s[j])
+				}
 			}
 			dst[line*attnTile+key] = total(&s)
 		}
@@ -102,9 +101,9 @@ func attnValuesGo(o, p []float32, v *attnRows, lo, hi []int32, alpha, beta []flo
 			t := buf[:min(len(buf), width-col)]
 			clear(t)
 			for i := from; i < to; i++ {
-				x := p[line*attnTile+i]
+				x, y := p[line*attnTile+i], v.row(i, col, len(t))
 				for c := range t {
-					t[c] = fma32(x, v.float(i, col+c), t[c])
+					t[c] = fma32(x, f32At(y[4*c:]), t[c])
 				}
 			}
 			attnFoldGo(o[line*stride+col:][:len(t)], t, alpha[line], beta[line])

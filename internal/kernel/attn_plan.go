@@ -69,7 +69,7 @@ func floatsOf(b []byte) []float32 {
 
 // add cuts a segment into units.
 func (p *attnPlan) add(seg *Segment) {
-	step := min(p.shape.groupRows(), max(1, seg.Rows))
+	step := p.step(seg.Rows)
 	for row := 0; row < seg.Rows; {
 		u := p.unit(seg, row, min(step, seg.Rows-row))
 		if seg.Rows <= splitRows && u.spans > 1 {
@@ -82,6 +82,19 @@ func (p *attnPlan) add(seg *Segment) {
 		row += u.rows
 	}
 }
+
+// step is the rows of a unit: as many as share a tile, or fewer so that every thread gets some tasks.
+func (p *attnPlan) step(rows int) int {
+	step := min(p.shape.groupRows(), max(1, rows))
+	group := p.shape.Heads / p.shape.KVHeads
+	for step/2*group >= leastLines && (rows+step-1)/step*p.shape.KVHeads < 4*len(p.workers) {
+		step /= 2
+	}
+	return step
+}
+
+// leastLines are worth a tile of their own.
+const leastLines = 16
 
 func (p *attnPlan) unit(seg *Segment, row, rows int) attnUnit {
 	lo, hi := p.attn.visible(seg, seg.First+row)

@@ -444,3 +444,17 @@ func TestAttentionAdversarial(t *testing.T) {
 		})
 	}
 }
+
+func TestAttentionAllocatesNothing(t *testing.T) {
+	p := NewPool(2)
+	defer p.Close()
+	s := AttentionShape{4, 2, 32, 32}
+	for _, rows := range []int{1, 20} {
+		segs := []Segment{benchSegment(CacheQ8, s, 3000, rows)}
+		scratch := make([]byte, AttentionScratch(s, 2, 3000))
+		a := Attention{Heads: 4, Scale: 0.125}
+		if n := testing.AllocsPerRun(50, func() { a.Run(p, scratch, segs) }); n >= 1 {
+			t.Errorf("%d rows: %v allocations", rows, n)
+		}
+	}
+}

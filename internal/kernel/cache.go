@@ -44,7 +44,7 @@ func ParseCacheType(name string) (CacheType, error) {
 // CacheTypeNames lists the names from the most exact to the smallest.
 func CacheTypeNames() []string { return []string{"f32", "f16", "bf16", "q8_0", "fp8"} }
 
-// Lossy reports whether values lose more than f16, which the engine is defined with, does.
+// Lossy reports whether values are rounded more than f16, the default, rounds them.
 func (t CacheType) Lossy() bool { return t != CacheF32 && t != CacheF16 }
 
 // BlockValues returns the number of values that share bytes: a head has a multiple of them.
@@ -82,6 +82,13 @@ func (t CacheType) Store(dst []byte, src []float32) (finite bool) {
 	case CacheF32:
 		copy(mem.AsFloat32s(dst), src)
 		return AllFinite(src)
+	}
+	return active.vector.store(t, dst, src)
+}
+
+// storeGo is Store for BF16, FP8 and Q8.
+func storeGo(t CacheType, dst []byte, src []float32) (finite bool) {
+	switch t {
 	case CacheBF16:
 		return toBF16(dst, src)
 	case CacheFP8:

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -132,6 +133,39 @@ func TestStoreFinite(t *testing.T) {
 	}
 	if row := make([]byte, 2); CacheBF16.Store(row, []float32{math.MaxFloat32}) {
 		t.Error("bf16 holds what it rounds to infinity")
+	}
+}
+
+// Rows of any values round as the definition says; where one is not finite, all sets say so.
+func TestStoreIsDefinition(t *testing.T) {
+	r := rand.New(rand.NewPCG(45, 46))
+	finite := 0
+	for round := range 2000 {
+		typ := []CacheType{CacheBF16, CacheFP8, CacheQ8}[round%3]
+		n := (1 + r.IntN(100)) * typ.BlockValues()
+		x := mixed(r, n, round%2, 0)
+		scale := float32(math.Ldexp(1, r.IntN(60)-40))
+		for i := range x {
+			x[i] *= scale
+		}
+		if round%5 == 0 {
+			x[r.IntN(n)] = adversarial[r.IntN(len(adversarial))]
+		}
+		want := make([]byte, typ.RowBytes(n))
+		fine := storeGo(typ, want, x)
+		finite += map[bool]int{true: 1}[fine]
+		for _, isa := range isaTable {
+			got := make([]byte, len(want))
+			if isa.vector.store(typ, got, x) != fine {
+				t.Fatalf("%s, %v: finite is not %t for %v", isa.name, typ, fine, x)
+			}
+			if fine && !bytes.Equal(got, want) {
+				t.Fatalf("%s, %v: %v becomes %x, want %x", isa.name, typ, x, got, want)
+			}
+		}
+	}
+	if finite < 200 || finite > 1900 {
+		t.Errorf("%d of 2000 rows were finite", finite)
 	}
 }
 

@@ -5,7 +5,7 @@ package kernel
 var avx2Vector = vectorOps{
 	sumSquares: sumSquaresWide, scaleWeight: scaleWeightWide, siluMul: siluMulWide, add: addWide,
 	scale: scaleWide, ropeHalves: ropeHalvesWide, ropePairs: ropePairsWide, toF16: toF16Wide,
-	divide: divideWide, widen: avx2Cache.widen, attnScores: avx2Cache.scores, attnSoftmax: attnSoftmaxWide,
+	divide: divideWide, store: storeWide, widen: avx2Cache.widen, attnScores: avx2Cache.scores, attnSoftmax: attnSoftmaxWide,
 	attnFactors: attnFactorsWide, attnValues: avx2Cache.values, attnFold: attnFoldWide, prefetch: prefetchWide, attnDirect: 8,
 }
 
@@ -105,4 +105,24 @@ func prefetchWide(b []byte) {
 	if len(b) > 0 {
 		prefetchAVX2(&b[0], len(b))
 	}
+}
+
+// storeWide rounds to the cache's smaller types; what is left over takes the Go loops.
+func storeWide(t CacheType, dst []byte, src []float32) bool {
+	unit := max(8, t.BlockValues())
+	finite := true
+	at := strips(len(src), unit, func(lo, hi int) {
+		var bad [8]uint32
+		row := dst[t.RowBytes(lo):t.RowBytes(hi)]
+		switch t {
+		case CacheBF16:
+			storeBF16AVX2(&row[0], &src[lo], hi-lo, &bad)
+		case CacheFP8:
+			storeFP8AVX2(&row[0], &src[lo], hi-lo, &bad)
+		default:
+			storeQ8AVX2(&row[0], &src[lo], (hi-lo)/q8Values, &bad)
+		}
+		finite = finite && bad == [8]uint32{}
+	})
+	return storeGo(t, dst[t.RowBytes(at):], src[at:]) && finite
 }

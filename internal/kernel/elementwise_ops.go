@@ -11,6 +11,7 @@ type vectorOps struct {
 	ropePairs   func(x, cos, sin []float32)
 	toF16       func(dst []uint16, src []float32) bool
 	divide      func(dst, x []float32, d float32)
+	store       func(t CacheType, dst []byte, src []float32) bool
 	widen       func(t CacheType, dst []float32, src []byte, rows, n, stride int)
 	attnScores  func(dst, q []float32, k *attnRows, lo, hi, n, dim int)
 	attnSoftmax func(scores []float32, lo, hi []int32, m, l []float32, n int, scale float32)
@@ -25,7 +26,7 @@ type vectorOps struct {
 
 var goVector = vectorOps{
 	sumSquares: sumSquaresGo, scaleWeight: scaleWeightGo, siluMul: siluMulGo, add: addGo, scale: scaleGo,
-	ropeHalves: ropeHalvesGo, ropePairs: ropePairsGo, toF16: toF16Go, divide: divideGo, widen: widenGo,
+	ropeHalves: ropeHalvesGo, ropePairs: ropePairsGo, toF16: toF16Go, divide: divideGo, store: storeGo, widen: widenGo,
 	attnScores: attnScoresGo, attnSoftmax: attnSoftmaxGo, attnFactors: attnFactorsGo,
 	attnValues: attnValuesGo, attnFold: attnFoldGo, prefetch: func([]byte) {},
 }

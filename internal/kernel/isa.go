@@ -23,7 +23,8 @@ var (
 
 var goOps = isaOps{name: "go", matmul: goMatmul, vector: goVector}
 
-// ISA returns the name of the instruction set in use: "go" for the pure Go reference, or "avx2".
+// ISA returns the name of the instruction set in use: "go" for the pure Go reference,
+// "avx2", "avx512" or "neon".
 func ISA() string { return active.name }
 
 // EnvError returns what is wrong with the environment variable SPILLWAY_CPU, or nil. A wrong value

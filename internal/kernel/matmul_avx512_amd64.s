@@ -1517,16 +1517,17 @@ DATA matmul512_runQ4_00<>+60(SB)/4, $0x00000007
 GLOBL matmul512_runQ4_00<>(SB), RODATA|NOPTR, $64
 
 // func intRowsQ4_0AVX512(w *byte, rowBytes int, rows int, groups int, mask int, tail *byte, pack *byte, out *float32)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, CMOV, MMX+
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
 TEXT ·intRowsQ4_0AVX512(SB), NOSPLIT, $0-64
 	MOVQ      w+0(FP), AX
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
+	MOVL      $0x0000000f, SI
+	KMOVW     SI, K2
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z1
-	VMOVDQU32 matmul512_quads18_2<>+0(SB), Z2
 
 row:
 	VPXORD  Z0, Z0, Z0
@@ -1534,91 +1535,100 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 	TESTQ   R9, R9
 	JZ      tail
 
 group:
-	PREFETCHT0  16384(SI)
-	PREFETCHT0  16384(DI)
-	PREFETCHT0  16448(SI)
-	PREFETCHT0  16448(DI)
-	PREFETCHT0  16512(SI)
-	PREFETCHT0  16512(DI)
-	VMOVDQU32   2(SI), Z3
-	VPERMT2W    8(SI), Z2, Z3
-	VPANDD      Z1, Z3, Z4
-	VPSRLW      $0x04, Z3, Z3
-	VPANDD      Z1, Z3, Z3
-	VMOVDQU32   74(SI), Z13
-	VPERMT2W    80(SI), Z2, Z13
-	VPANDD      Z1, Z13, Z14
-	VPSRLW      $0x04, Z13, Z13
-	VPANDD      Z1, Z13, Z13
-	VMOVDQU32   2(DI), Z15
-	VPERMT2W    8(DI), Z2, Z15
-	VPANDD      Z1, Z15, Z16
-	VPSRLW      $0x04, Z15, Z15
-	VPANDD      Z1, Z15, Z15
-	VMOVDQU32   74(DI), Z17
-	VPERMT2W    80(DI), Z2, Z17
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	PREFETCHT0  128(R10)
+	PREFETCHT0  192(R10)
+	PREFETCHT0  256(R10)
+	ADDQ        $0x00000120, R10
+	VMOVUPS     (SI), Z2
+	VMOVUPS     64(SI), Z3
+	VMOVDQU32.Z 128(SI), K2, Z4
+	VMOVUPS     matmul512_quads0Q4_01<>+0(SB), Z5
+	VPERMI2W    Z3, Z2, Z5
+	VPANDD      Z1, Z5, Z6
+	VPSRLW      $0x04, Z5, Z5
+	VPANDD      Z1, Z5, Z5
+	VMOVUPS     matmul512_quads1Q4_01<>+0(SB), Z17
+	VPERMI2W    Z4, Z3, Z17
 	VPANDD      Z1, Z17, Z18
 	VPSRLW      $0x04, Z17, Z17
 	VPANDD      Z1, Z17, Z17
-	VPXORD      Z5, Z5, Z5
-	VPXORD      Z6, Z6, Z6
+	VMOVUPS     matmul512_headsQ4_01<>+0(SB), Z19
+	VPERMI2W    Z3, Z2, Z19
+	VMOVUPS     matmul512_headsQ4_02<>+0(SB), Z2
+	VPERMT2W    Z4, Z2, Z19
+	VMOVUPS     (DI), Z2
+	VMOVUPS     64(DI), Z3
+	VMOVDQU32.Z 128(DI), K2, Z4
+	VMOVUPS     matmul512_quads0Q4_01<>+0(SB), Z20
+	VPERMI2W    Z3, Z2, Z20
+	VPANDD      Z1, Z20, Z21
+	VPSRLW      $0x04, Z20, Z20
+	VPANDD      Z1, Z20, Z20
+	VMOVUPS     matmul512_quads1Q4_01<>+0(SB), Z22
+	VPERMI2W    Z4, Z3, Z22
+	VPANDD      Z1, Z22, Z23
+	VPSRLW      $0x04, Z22, Z22
+	VPANDD      Z1, Z22, Z22
+	VMOVUPS     matmul512_headsQ4_01<>+0(SB), Z24
+	VPERMI2W    Z3, Z2, Z24
+	VMOVUPS     matmul512_headsQ4_02<>+0(SB), Z2
+	VPERMT2W    Z4, Z2, Z24
 	VPXORD      Z7, Z7, Z7
 	VPXORD      Z8, Z8, Z8
-	VMOVDQU32   (R8), Z19
-	VMOVDQU32   256(R8), Z20
-	VPDPBUSD    Z19, Z4, Z5
-	VPDPBUSD    Z20, Z14, Z6
-	VPDPBUSD    Z19, Z16, Z7
-	VPDPBUSD    Z20, Z18, Z8
-	VMOVDQU32   128(R8), Z19
-	VMOVDQU32   384(R8), Z20
-	VPDPBUSD    Z19, Z3, Z5
-	VPDPBUSD    Z20, Z13, Z6
-	VPDPBUSD    Z19, Z15, Z7
-	VPDPBUSD    Z20, Z17, Z8
-	VPSLLD      $0x08, Z5, Z5
-	VPSLLD      $0x08, Z6, Z6
+	VPXORD      Z9, Z9, Z9
+	VPXORD      Z10, Z10, Z10
+	VMOVDQU32   (R8), Z2
+	VMOVDQU32   256(R8), Z3
+	VPDPBUSD    Z2, Z6, Z7
+	VPDPBUSD    Z3, Z18, Z8
+	VPDPBUSD    Z2, Z21, Z9
+	VPDPBUSD    Z3, Z23, Z10
+	VMOVDQU32   128(R8), Z2
+	VMOVDQU32   384(R8), Z3
+	VPDPBUSD    Z2, Z5, Z7
+	VPDPBUSD    Z3, Z17, Z8
+	VPDPBUSD    Z2, Z20, Z9
+	VPDPBUSD    Z3, Z22, Z10
 	VPSLLD      $0x08, Z7, Z7
 	VPSLLD      $0x08, Z8, Z8
-	VMOVDQU32   64(R8), Z19
-	VMOVDQU32   320(R8), Z20
-	VPDPBUSD    Z4, Z19, Z5
-	VPDPBUSD    Z14, Z20, Z6
-	VPDPBUSD    Z16, Z19, Z7
-	VPDPBUSD    Z18, Z20, Z8
-	VMOVDQU32   192(R8), Z4
-	VMOVDQU32   448(R8), Z14
-	VPDPBUSD    Z3, Z4, Z5
-	VPDPBUSD    Z13, Z14, Z6
-	VPDPBUSD    Z15, Z4, Z7
-	VPDPBUSD    Z17, Z14, Z8
-	VMOVDQU32   (SI), Z3
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z4
-	VPERMT2W    72(SI), Z4, Z3
-	VMOVDQU32   (DI), Z4
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z13
-	VPERMT2W    72(DI), Z13, Z4
-	VPBLENDMW   Y4, Y3, K1, Y3
-	VCVTPH2PS   Y3, Z3
-	VSHUFPS     $0x88, Z6, Z5, Z4
-	VSHUFPS     $0xdd, Z6, Z5, Z13
-	VPADDD      Z13, Z4, Z4
-	VSHUFPS     $0x88, Z8, Z7, Z13
-	VSHUFPS     $0xdd, Z8, Z7, Z14
-	VPADDD      Z14, Z13, Z13
-	VSHUFPS     $0x88, Z13, Z4, Z14
-	VSHUFPS     $0xdd, Z13, Z4, Z4
-	VPADDD      Z4, Z14, Z14
-	VPSUBD      576(R8), Z14, Z14
-	VCVTDQ2PS   Z14, Z14
-	VMULPS      512(R8), Z3, Z3
-	VFMADD231PS Z3, Z14, Z0
+	VPSLLD      $0x08, Z9, Z9
+	VPSLLD      $0x08, Z10, Z10
+	VMOVDQU32   64(R8), Z2
+	VMOVDQU32   320(R8), Z3
+	VPDPBUSD    Z6, Z2, Z7
+	VPDPBUSD    Z18, Z3, Z8
+	VPDPBUSD    Z21, Z2, Z9
+	VPDPBUSD    Z23, Z3, Z10
+	VMOVDQU32   192(R8), Z2
+	VMOVDQU32   448(R8), Z3
+	VPDPBUSD    Z5, Z2, Z7
+	VPDPBUSD    Z17, Z3, Z8
+	VPDPBUSD    Z20, Z2, Z9
+	VPDPBUSD    Z22, Z3, Z10
+	VPBLENDMW   Z24, Z19, K1, Z11
+	VCVTPH2PS   Y11, Z11
+	VSHUFPS     $0x88, Z8, Z7, Z2
+	VSHUFPS     $0xdd, Z8, Z7, Z3
+	VPADDD      Z3, Z2, Z2
+	VSHUFPS     $0x88, Z10, Z9, Z3
+	VSHUFPS     $0xdd, Z10, Z9, Z4
+	VPADDD      Z4, Z3, Z3
+	VSHUFPS     $0x88, Z3, Z2, Z4
+	VSHUFPS     $0xdd, Z3, Z2, Z2
+	VPADDD      Z2, Z4, Z4
+	VPSUBD      576(R8), Z4, Z4
+	VCVTDQ2PS   Z4, Z4
+	VMULPS      512(R8), Z11, Z11
+	VFMADD231PS Z11, Z4, Z0
 	ADDQ        $0x00000090, SI
 	ADDQ        $0x00000090, DI
 	ADDQ        $0x00000280, R8
@@ -1629,7 +1639,7 @@ tail:
 	MOVQ  mask+32(FP), R9
 	TESTL R9, R9
 	JZ    end
-	KMOVW R9, K2
+	KMOVW R9, K3
 	MOVQ  tail+40(FP), R9
 	TESTQ R9, R9
 	JZ    between
@@ -1637,95 +1647,103 @@ tail:
 	LEAQ  144(R9), DI
 
 between:
-	VMOVDQU32   2(SI), Z3
-	VPERMT2W    8(SI), Z2, Z3
-	VPANDD      Z1, Z3, Z4
-	VPSRLW      $0x04, Z3, Z3
-	VPANDD      Z1, Z3, Z3
-	VMOVDQU32   74(SI), Z13
-	VPERMT2W    80(SI), Z2, Z13
-	VPANDD      Z1, Z13, Z14
-	VPSRLW      $0x04, Z13, Z13
-	VPANDD      Z1, Z13, Z13
-	VMOVDQU32   2(DI), Z15
-	VPERMT2W    8(DI), Z2, Z15
-	VPANDD      Z1, Z15, Z16
-	VPSRLW      $0x04, Z15, Z15
-	VPANDD      Z1, Z15, Z15
-	VMOVDQU32   74(DI), Z17
-	VPERMT2W    80(DI), Z2, Z17
+	VMOVUPS     (SI), Z2
+	VMOVUPS     64(SI), Z3
+	VMOVDQU32.Z 128(SI), K2, Z4
+	VMOVUPS     matmul512_quads0Q4_01<>+0(SB), Z5
+	VPERMI2W    Z3, Z2, Z5
+	VPANDD      Z1, Z5, Z6
+	VPSRLW      $0x04, Z5, Z5
+	VPANDD      Z1, Z5, Z5
+	VMOVUPS     matmul512_quads1Q4_01<>+0(SB), Z17
+	VPERMI2W    Z4, Z3, Z17
 	VPANDD      Z1, Z17, Z18
 	VPSRLW      $0x04, Z17, Z17
 	VPANDD      Z1, Z17, Z17
-	VPXORD      Z9, Z9, Z9
-	VPXORD      Z10, Z10, Z10
-	VPXORD      Z11, Z11, Z11
+	VMOVUPS     matmul512_headsQ4_01<>+0(SB), Z19
+	VPERMI2W    Z3, Z2, Z19
+	VMOVUPS     matmul512_headsQ4_02<>+0(SB), Z2
+	VPERMT2W    Z4, Z2, Z19
+	VMOVUPS     (DI), Z2
+	VMOVUPS     64(DI), Z3
+	VMOVDQU32.Z 128(DI), K2, Z4
+	VMOVUPS     matmul512_quads0Q4_01<>+0(SB), Z20
+	VPERMI2W    Z3, Z2, Z20
+	VPANDD      Z1, Z20, Z21
+	VPSRLW      $0x04, Z20, Z20
+	VPANDD      Z1, Z20, Z20
+	VMOVUPS     matmul512_quads1Q4_01<>+0(SB), Z22
+	VPERMI2W    Z4, Z3, Z22
+	VPANDD      Z1, Z22, Z23
+	VPSRLW      $0x04, Z22, Z22
+	VPANDD      Z1, Z22, Z22
+	VMOVUPS     matmul512_headsQ4_01<>+0(SB), Z24
+	VPERMI2W    Z3, Z2, Z24
+	VMOVUPS     matmul512_headsQ4_02<>+0(SB), Z2
+	VPERMT2W    Z4, Z2, Z24
 	VPXORD      Z12, Z12, Z12
-	VMOVDQU32   (R8), Z19
-	VMOVDQU32   256(R8), Z20
-	VPDPBUSD    Z19, Z4, Z9
-	VPDPBUSD    Z20, Z14, Z10
-	VPDPBUSD    Z19, Z16, Z11
-	VPDPBUSD    Z20, Z18, Z12
-	VMOVDQU32   128(R8), Z19
-	VMOVDQU32   384(R8), Z20
-	VPDPBUSD    Z19, Z3, Z9
-	VPDPBUSD    Z20, Z13, Z10
-	VPDPBUSD    Z19, Z15, Z11
-	VPDPBUSD    Z20, Z17, Z12
-	VPSLLD      $0x08, Z9, Z9
-	VPSLLD      $0x08, Z10, Z10
-	VPSLLD      $0x08, Z11, Z11
+	VPXORD      Z13, Z13, Z13
+	VPXORD      Z14, Z14, Z14
+	VPXORD      Z15, Z15, Z15
+	VMOVDQU32   (R8), Z2
+	VMOVDQU32   256(R8), Z3
+	VPDPBUSD    Z2, Z6, Z12
+	VPDPBUSD    Z3, Z18, Z13
+	VPDPBUSD    Z2, Z21, Z14
+	VPDPBUSD    Z3, Z23, Z15
+	VMOVDQU32   128(R8), Z2
+	VMOVDQU32   384(R8), Z3
+	VPDPBUSD    Z2, Z5, Z12
+	VPDPBUSD    Z3, Z17, Z13
+	VPDPBUSD    Z2, Z20, Z14
+	VPDPBUSD    Z3, Z22, Z15
 	VPSLLD      $0x08, Z12, Z12
-	VMOVDQU32   64(R8), Z19
-	VMOVDQU32   320(R8), Z20
-	VPDPBUSD    Z4, Z19, Z9
-	VPDPBUSD    Z14, Z20, Z10
-	VPDPBUSD    Z16, Z19, Z11
-	VPDPBUSD    Z18, Z20, Z12
-	VMOVDQU32   192(R8), Z4
-	VMOVDQU32   448(R8), Z14
-	VPDPBUSD    Z3, Z4, Z9
-	VPDPBUSD    Z13, Z14, Z10
-	VPDPBUSD    Z15, Z4, Z11
-	VPDPBUSD    Z17, Z14, Z12
-	VMOVDQU32   (SI), Z3
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z4
-	VPERMT2W    72(SI), Z4, Z3
-	VMOVDQU32   (DI), Z4
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z13
-	VPERMT2W    72(DI), Z13, Z4
-	VPBLENDMW   Y4, Y3, K1, Y3
-	VCVTPH2PS   Y3, Z3
-	VSHUFPS     $0x88, Z10, Z9, Z4
-	VSHUFPS     $0xdd, Z10, Z9, Z13
-	VPADDD      Z13, Z4, Z4
-	VSHUFPS     $0x88, Z12, Z11, Z13
-	VSHUFPS     $0xdd, Z12, Z11, Z14
-	VPADDD      Z14, Z13, Z13
-	VSHUFPS     $0x88, Z13, Z4, Z14
-	VSHUFPS     $0xdd, Z13, Z4, Z4
-	VPADDD      Z4, Z14, Z14
-	VPSUBD      576(R8), Z14, Z14
-	VCVTDQ2PS   Z14, Z14
-	VMOVAPS.Z   Z3, K2, Z3
-	VMULPS      512(R8), Z3, Z3
-	VFMADD231PS Z3, Z14, Z0
+	VPSLLD      $0x08, Z13, Z13
+	VPSLLD      $0x08, Z14, Z14
+	VPSLLD      $0x08, Z15, Z15
+	VMOVDQU32   64(R8), Z2
+	VMOVDQU32   320(R8), Z3
+	VPDPBUSD    Z6, Z2, Z12
+	VPDPBUSD    Z18, Z3, Z13
+	VPDPBUSD    Z21, Z2, Z14
+	VPDPBUSD    Z23, Z3, Z15
+	VMOVDQU32   192(R8), Z2
+	VMOVDQU32   448(R8), Z3
+	VPDPBUSD    Z5, Z2, Z12
+	VPDPBUSD    Z17, Z3, Z13
+	VPDPBUSD    Z20, Z2, Z14
+	VPDPBUSD    Z22, Z3, Z15
+	VPBLENDMW   Z24, Z19, K1, Z16
+	VCVTPH2PS   Y16, Z16
+	VSHUFPS     $0x88, Z13, Z12, Z2
+	VSHUFPS     $0xdd, Z13, Z12, Z3
+	VPADDD      Z3, Z2, Z2
+	VSHUFPS     $0x88, Z15, Z14, Z3
+	VSHUFPS     $0xdd, Z15, Z14, Z4
+	VPADDD      Z4, Z3, Z3
+	VSHUFPS     $0x88, Z3, Z2, Z4
+	VSHUFPS     $0xdd, Z3, Z2, Z2
+	VPADDD      Z2, Z4, Z4
+	VPSUBD      576(R8), Z4, Z4
+	VCVTDQ2PS   Z4, Z4
+	VMOVAPS.Z   Z16, K3, Z16
+	VMULPS      512(R8), Z16, Z16
+	VFMADD231PS Z16, Z4, Z0
 
 end:
-	VMOVDQU32     matmul512_orderQ4_0<>+0(SB), Z4
-	VPERMPS       Z0, Z4, Z3
-	VSHUFF32X4    $0xb1, Z3, Z3, Z4
-	VADDPS        Z4, Z3, Z3
-	VSHUFPS       $0x4e, Z3, Z3, Z4
-	VADDPS        Z4, Z3, Z3
-	VSHUFPS       $0xb1, Z3, Z3, Z4
-	VADDPS        Z4, Z3, Z3
-	VMOVSS        X3, (DX)
+	VMOVDQU32     matmul512_orderQ4_0<>+0(SB), Z3
+	VPERMPS       Z0, Z3, Z2
+	VSHUFF32X4    $0xb1, Z2, Z2, Z3
+	VADDPS        Z3, Z2, Z2
+	VSHUFPS       $0x4e, Z2, Z2, Z3
+	VADDPS        Z3, Z2, Z2
+	VSHUFPS       $0xb1, Z2, Z2, Z3
+	VADDPS        Z3, Z2, Z2
+	VMOVSS        X2, (DX)
 	CMPQ          CX, $0x01
 	JEQ           odd
-	VEXTRACTF32X4 $0x02, Z3, X3
-	VMOVSS        X3, 4(DX)
+	VEXTRACTF32X4 $0x02, Z2, X2
+	VMOVSS        X2, 4(DX)
 
 odd:
 	LEAQ (AX)(BX*2), AX
@@ -1753,41 +1771,77 @@ DATA matmul512_nibble<>+56(SB)/4, $0x0f0f0f0f
 DATA matmul512_nibble<>+60(SB)/4, $0x0f0f0f0f
 GLOBL matmul512_nibble<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_quads18_2<>+0(SB)/4, $0x00010000
-DATA matmul512_quads18_2<>+4(SB)/4, $0x00030002
-DATA matmul512_quads18_2<>+8(SB)/4, $0x00050004
-DATA matmul512_quads18_2<>+12(SB)/4, $0x00070006
-DATA matmul512_quads18_2<>+16(SB)/4, $0x000a0009
-DATA matmul512_quads18_2<>+20(SB)/4, $0x000c000b
-DATA matmul512_quads18_2<>+24(SB)/4, $0x000e000d
-DATA matmul512_quads18_2<>+28(SB)/4, $0x0010000f
-DATA matmul512_quads18_2<>+32(SB)/4, $0x00130012
-DATA matmul512_quads18_2<>+36(SB)/4, $0x00150014
-DATA matmul512_quads18_2<>+40(SB)/4, $0x00170016
-DATA matmul512_quads18_2<>+44(SB)/4, $0x00190018
-DATA matmul512_quads18_2<>+48(SB)/4, $0x001c001b
-DATA matmul512_quads18_2<>+52(SB)/4, $0x001e001d
-DATA matmul512_quads18_2<>+56(SB)/4, $0x003d001f
-DATA matmul512_quads18_2<>+60(SB)/4, $0x003f003e
-GLOBL matmul512_quads18_2<>(SB), RODATA|NOPTR, $64
+DATA matmul512_quads0Q4_01<>+0(SB)/4, $0x00020001
+DATA matmul512_quads0Q4_01<>+4(SB)/4, $0x00040003
+DATA matmul512_quads0Q4_01<>+8(SB)/4, $0x00060005
+DATA matmul512_quads0Q4_01<>+12(SB)/4, $0x00080007
+DATA matmul512_quads0Q4_01<>+16(SB)/4, $0x000b000a
+DATA matmul512_quads0Q4_01<>+20(SB)/4, $0x000d000c
+DATA matmul512_quads0Q4_01<>+24(SB)/4, $0x000f000e
+DATA matmul512_quads0Q4_01<>+28(SB)/4, $0x00110010
+DATA matmul512_quads0Q4_01<>+32(SB)/4, $0x00140013
+DATA matmul512_quads0Q4_01<>+36(SB)/4, $0x00160015
+DATA matmul512_quads0Q4_01<>+40(SB)/4, $0x00180017
+DATA matmul512_quads0Q4_01<>+44(SB)/4, $0x001a0019
+DATA matmul512_quads0Q4_01<>+48(SB)/4, $0x001d001c
+DATA matmul512_quads0Q4_01<>+52(SB)/4, $0x001f001e
+DATA matmul512_quads0Q4_01<>+56(SB)/4, $0x00210020
+DATA matmul512_quads0Q4_01<>+60(SB)/4, $0x00230022
+GLOBL matmul512_quads0Q4_01<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect18_2_1<>+0(SB)/4, $0x00200000
-DATA matmul512_collect18_2_1<>+4(SB)/4, $0x00200000
-DATA matmul512_collect18_2_1<>+8(SB)/4, $0x00290009
-DATA matmul512_collect18_2_1<>+12(SB)/4, $0x00290009
-DATA matmul512_collect18_2_1<>+16(SB)/4, $0x00320012
-DATA matmul512_collect18_2_1<>+20(SB)/4, $0x00320012
-DATA matmul512_collect18_2_1<>+24(SB)/4, $0x003b001b
-DATA matmul512_collect18_2_1<>+28(SB)/4, $0x003b001b
-DATA matmul512_collect18_2_1<>+32(SB)/4, $0x00200000
-DATA matmul512_collect18_2_1<>+36(SB)/4, $0x00200000
-DATA matmul512_collect18_2_1<>+40(SB)/4, $0x00290009
-DATA matmul512_collect18_2_1<>+44(SB)/4, $0x00290009
-DATA matmul512_collect18_2_1<>+48(SB)/4, $0x00320012
-DATA matmul512_collect18_2_1<>+52(SB)/4, $0x00320012
-DATA matmul512_collect18_2_1<>+56(SB)/4, $0x003b001b
-DATA matmul512_collect18_2_1<>+60(SB)/4, $0x003b001b
-GLOBL matmul512_collect18_2_1<>(SB), RODATA|NOPTR, $64
+DATA matmul512_quads1Q4_01<>+0(SB)/4, $0x00060005
+DATA matmul512_quads1Q4_01<>+4(SB)/4, $0x00080007
+DATA matmul512_quads1Q4_01<>+8(SB)/4, $0x000a0009
+DATA matmul512_quads1Q4_01<>+12(SB)/4, $0x000c000b
+DATA matmul512_quads1Q4_01<>+16(SB)/4, $0x000f000e
+DATA matmul512_quads1Q4_01<>+20(SB)/4, $0x00110010
+DATA matmul512_quads1Q4_01<>+24(SB)/4, $0x00130012
+DATA matmul512_quads1Q4_01<>+28(SB)/4, $0x00150014
+DATA matmul512_quads1Q4_01<>+32(SB)/4, $0x00180017
+DATA matmul512_quads1Q4_01<>+36(SB)/4, $0x001a0019
+DATA matmul512_quads1Q4_01<>+40(SB)/4, $0x001c001b
+DATA matmul512_quads1Q4_01<>+44(SB)/4, $0x001e001d
+DATA matmul512_quads1Q4_01<>+48(SB)/4, $0x00210020
+DATA matmul512_quads1Q4_01<>+52(SB)/4, $0x00230022
+DATA matmul512_quads1Q4_01<>+56(SB)/4, $0x00250024
+DATA matmul512_quads1Q4_01<>+60(SB)/4, $0x00270026
+GLOBL matmul512_quads1Q4_01<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsQ4_01<>+0(SB)/4, $0x00240000
+DATA matmul512_headsQ4_01<>+4(SB)/4, $0x00240000
+DATA matmul512_headsQ4_01<>+8(SB)/4, $0x002d0009
+DATA matmul512_headsQ4_01<>+12(SB)/4, $0x002d0009
+DATA matmul512_headsQ4_01<>+16(SB)/4, $0x00360012
+DATA matmul512_headsQ4_01<>+20(SB)/4, $0x00360012
+DATA matmul512_headsQ4_01<>+24(SB)/4, $0x003f001b
+DATA matmul512_headsQ4_01<>+28(SB)/4, $0x003f001b
+DATA matmul512_headsQ4_01<>+32(SB)/4, $0x00250001
+DATA matmul512_headsQ4_01<>+36(SB)/4, $0x00250001
+DATA matmul512_headsQ4_01<>+40(SB)/4, $0x002e000a
+DATA matmul512_headsQ4_01<>+44(SB)/4, $0x002e000a
+DATA matmul512_headsQ4_01<>+48(SB)/4, $0x00370013
+DATA matmul512_headsQ4_01<>+52(SB)/4, $0x00370013
+DATA matmul512_headsQ4_01<>+56(SB)/4, $0x0000001c
+DATA matmul512_headsQ4_01<>+60(SB)/4, $0x0000001c
+GLOBL matmul512_headsQ4_01<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsQ4_02<>+0(SB)/4, $0x00010000
+DATA matmul512_headsQ4_02<>+4(SB)/4, $0x00030002
+DATA matmul512_headsQ4_02<>+8(SB)/4, $0x00050004
+DATA matmul512_headsQ4_02<>+12(SB)/4, $0x00070006
+DATA matmul512_headsQ4_02<>+16(SB)/4, $0x00090008
+DATA matmul512_headsQ4_02<>+20(SB)/4, $0x000b000a
+DATA matmul512_headsQ4_02<>+24(SB)/4, $0x000d000c
+DATA matmul512_headsQ4_02<>+28(SB)/4, $0x000f000e
+DATA matmul512_headsQ4_02<>+32(SB)/4, $0x00110010
+DATA matmul512_headsQ4_02<>+36(SB)/4, $0x00130012
+DATA matmul512_headsQ4_02<>+40(SB)/4, $0x00150014
+DATA matmul512_headsQ4_02<>+44(SB)/4, $0x00170016
+DATA matmul512_headsQ4_02<>+48(SB)/4, $0x00190018
+DATA matmul512_headsQ4_02<>+52(SB)/4, $0x001b001a
+DATA matmul512_headsQ4_02<>+56(SB)/4, $0x0020001c
+DATA matmul512_headsQ4_02<>+60(SB)/4, $0x0020001e
+GLOBL matmul512_headsQ4_02<>(SB), RODATA|NOPTR, $64
 
 DATA matmul512_orderQ4_0<>+0(SB)/4, $0x00000000
 DATA matmul512_orderQ4_0<>+4(SB)/4, $0x00000004
@@ -1808,16 +1862,17 @@ DATA matmul512_orderQ4_0<>+60(SB)/4, $0x0000000f
 GLOBL matmul512_orderQ4_0<>(SB), RODATA|NOPTR, $64
 
 // func unpackQ4_0AVX512(dst *byte, first *byte, second *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·unpackQ4_0AVX512(SB), NOSPLIT, $0-32
 	MOVQ      first+8(FP), AX
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
+	MOVL      $0x0000000f, SI
+	KMOVW     SI, K2
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z0
-	VMOVDQU32 matmul512_quads18_2<>+0(SB), Z1
 
 group:
 	PREFETCHT1  16384(AX)
@@ -1826,110 +1881,118 @@ group:
 	PREFETCHT1  16448(CX)
 	PREFETCHT1  16512(AX)
 	PREFETCHT1  16512(CX)
-	VMOVDQU32   2(AX), Z2
-	VPERMT2W    8(AX), Z1, Z2
-	VPANDD      Z0, Z2, Z3
-	VPSRLW      $0x04, Z2, Z2
-	VPANDD      Z0, Z2, Z2
-	VMOVDQU32   74(AX), Z4
-	VPERMT2W    80(AX), Z1, Z4
+	VMOVUPS     (AX), Z1
+	VMOVUPS     64(AX), Z2
+	VMOVDQU32.Z 128(AX), K2, Z3
+	VMOVUPS     matmul512_quads0Q4_01<>+0(SB), Z4
+	VPERMI2W    Z2, Z1, Z4
 	VPANDD      Z0, Z4, Z5
 	VPSRLW      $0x04, Z4, Z4
 	VPANDD      Z0, Z4, Z4
-	VMOVDQU32   2(CX), Z6
-	VPERMT2W    8(CX), Z1, Z6
-	VPANDD      Z0, Z6, Z7
-	VPSRLW      $0x04, Z6, Z6
-	VPANDD      Z0, Z6, Z6
-	VMOVDQU32   74(CX), Z8
-	VPERMT2W    80(CX), Z1, Z8
-	VPANDD      Z0, Z8, Z9
-	VPSRLW      $0x04, Z8, Z8
-	VPANDD      Z0, Z8, Z8
-	VMOVUPS     matmul512_byRowQ4_0<>+0(SB), Z10
-	VPUNPCKLDQ  Z5, Z3, Z11
-	VPUNPCKLDQ  Z9, Z7, Z12
-	VPUNPCKHDQ  Z5, Z3, Z3
-	VPUNPCKHDQ  Z9, Z7, Z7
-	VPUNPCKLQDQ Z12, Z11, Z5
-	VPUNPCKHQDQ Z12, Z11, Z9
-	VPUNPCKLQDQ Z7, Z3, Z11
-	VPUNPCKHQDQ Z7, Z3, Z3
-	VPERMD      Z5, Z10, Z5
-	VPANDD      matmul512_evenBytes<>+0(SB), Z5, Z7
-	VPSUBW      matmul512_zero8<>+0(SB), Z7, Z7
-	VMOVDQU32   Z7, (DX)
-	VPSRLW      $0x08, Z5, Z5
-	VPSUBW      matmul512_zero8<>+0(SB), Z5, Z5
-	VMOVDQU32   Z5, 1024(DX)
-	VPERMD      Z9, Z10, Z9
-	VPANDD      matmul512_evenBytes<>+0(SB), Z9, Z5
-	VPSUBW      matmul512_zero8<>+0(SB), Z5, Z5
-	VMOVDQU32   Z5, 256(DX)
-	VPSRLW      $0x08, Z9, Z5
-	VPSUBW      matmul512_zero8<>+0(SB), Z5, Z5
-	VMOVDQU32   Z5, 1280(DX)
-	VPERMD      Z11, Z10, Z11
-	VPANDD      matmul512_evenBytes<>+0(SB), Z11, Z5
-	VPSUBW      matmul512_zero8<>+0(SB), Z5, Z5
-	VMOVDQU32   Z5, 512(DX)
-	VPSRLW      $0x08, Z11, Z5
-	VPSUBW      matmul512_zero8<>+0(SB), Z5, Z5
-	VMOVDQU32   Z5, 1536(DX)
-	VPERMD      Z3, Z10, Z3
-	VPANDD      matmul512_evenBytes<>+0(SB), Z3, Z5
-	VPSUBW      matmul512_zero8<>+0(SB), Z5, Z5
-	VMOVDQU32   Z5, 768(DX)
-	VPSRLW      $0x08, Z3, Z3
-	VPSUBW      matmul512_zero8<>+0(SB), Z3, Z3
-	VMOVDQU32   Z3, 1792(DX)
-	VPUNPCKLDQ  Z4, Z2, Z3
-	VPUNPCKLDQ  Z8, Z6, Z5
-	VPUNPCKHDQ  Z4, Z2, Z2
-	VPUNPCKHDQ  Z8, Z6, Z6
-	VPUNPCKLQDQ Z5, Z3, Z4
-	VPUNPCKHQDQ Z5, Z3, Z3
-	VPUNPCKLQDQ Z6, Z2, Z5
-	VPUNPCKHQDQ Z6, Z2, Z2
-	VPERMD      Z4, Z10, Z4
-	VPANDD      matmul512_evenBytes<>+0(SB), Z4, Z6
-	VPSUBW      matmul512_zero8<>+0(SB), Z6, Z6
-	VMOVDQU32   Z6, 2048(DX)
-	VPSRLW      $0x08, Z4, Z4
-	VPSUBW      matmul512_zero8<>+0(SB), Z4, Z4
-	VMOVDQU32   Z4, 3072(DX)
-	VPERMD      Z3, Z10, Z3
-	VPANDD      matmul512_evenBytes<>+0(SB), Z3, Z4
-	VPSUBW      matmul512_zero8<>+0(SB), Z4, Z4
-	VMOVDQU32   Z4, 2304(DX)
-	VPSRLW      $0x08, Z3, Z3
-	VPSUBW      matmul512_zero8<>+0(SB), Z3, Z3
-	VMOVDQU32   Z3, 3328(DX)
-	VPERMD      Z5, Z10, Z5
-	VPANDD      matmul512_evenBytes<>+0(SB), Z5, Z3
-	VPSUBW      matmul512_zero8<>+0(SB), Z3, Z3
-	VMOVDQU32   Z3, 2560(DX)
-	VPSRLW      $0x08, Z5, Z3
-	VPSUBW      matmul512_zero8<>+0(SB), Z3, Z3
-	VMOVDQU32   Z3, 3584(DX)
-	VPERMD      Z2, Z10, Z2
-	VPANDD      matmul512_evenBytes<>+0(SB), Z2, Z3
-	VPSUBW      matmul512_zero8<>+0(SB), Z3, Z3
-	VMOVDQU32   Z3, 2816(DX)
+	VMOVUPS     matmul512_quads1Q4_01<>+0(SB), Z7
+	VPERMI2W    Z3, Z2, Z7
+	VPANDD      Z0, Z7, Z8
+	VPSRLW      $0x04, Z7, Z7
+	VPANDD      Z0, Z7, Z7
+	VMOVUPS     matmul512_headsQ4_01<>+0(SB), Z9
+	VPERMI2W    Z2, Z1, Z9
+	VMOVUPS     matmul512_headsQ4_02<>+0(SB), Z1
+	VPERMT2W    Z3, Z1, Z9
+	VMOVUPS     (CX), Z1
+	VMOVUPS     64(CX), Z2
+	VMOVDQU32.Z 128(CX), K2, Z3
+	VMOVUPS     matmul512_quads0Q4_01<>+0(SB), Z10
+	VPERMI2W    Z2, Z1, Z10
+	VPANDD      Z0, Z10, Z11
+	VPSRLW      $0x04, Z10, Z10
+	VPANDD      Z0, Z10, Z10
+	VMOVUPS     matmul512_quads1Q4_01<>+0(SB), Z12
+	VPERMI2W    Z3, Z2, Z12
+	VPANDD      Z0, Z12, Z13
+	VPSRLW      $0x04, Z12, Z12
+	VPANDD      Z0, Z12, Z12
+	VMOVUPS     matmul512_headsQ4_01<>+0(SB), Z14
+	VPERMI2W    Z2, Z1, Z14
+	VMOVUPS     matmul512_headsQ4_02<>+0(SB), Z1
+	VPERMT2W    Z3, Z1, Z14
+	VMOVUPS     matmul512_byRowQ4_0<>+0(SB), Z1
+	VPUNPCKLDQ  Z8, Z5, Z2
+	VPUNPCKLDQ  Z13, Z11, Z3
+	VPUNPCKHDQ  Z8, Z5, Z5
+	VPUNPCKHDQ  Z13, Z11, Z11
+	VPUNPCKLQDQ Z3, Z2, Z8
+	VPUNPCKHQDQ Z3, Z2, Z2
+	VPUNPCKLQDQ Z11, Z5, Z3
+	VPUNPCKHQDQ Z11, Z5, Z5
+	VPERMD      Z8, Z1, Z8
+	VPANDD      matmul512_evenBytes<>+0(SB), Z8, Z11
+	VPSUBW      matmul512_zero8<>+0(SB), Z11, Z11
+	VMOVDQU32   Z11, (DX)
+	VPSRLW      $0x08, Z8, Z8
+	VPSUBW      matmul512_zero8<>+0(SB), Z8, Z8
+	VMOVDQU32   Z8, 1024(DX)
+	VPERMD      Z2, Z1, Z2
+	VPANDD      matmul512_evenBytes<>+0(SB), Z2, Z8
+	VPSUBW      matmul512_zero8<>+0(SB), Z8, Z8
+	VMOVDQU32   Z8, 256(DX)
 	VPSRLW      $0x08, Z2, Z2
 	VPSUBW      matmul512_zero8<>+0(SB), Z2, Z2
-	VMOVDQU32   Z2, 3840(DX)
-	VMOVUPS     matmul512_byRowQ4_0<>+0(SB), Z2
-	VMOVDQU32   (AX), Z3
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z4
-	VPERMT2W    72(AX), Z4, Z3
-	VMOVDQU32   (CX), Z4
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z5
-	VPERMT2W    72(CX), Z5, Z4
-	VPBLENDMW   Y4, Y3, K1, Y3
-	VCVTPH2PS   Y3, Z3
-	VPERMPS     Z3, Z2, Z3
-	VMOVUPS     Z3, 4096(DX)
+	VMOVDQU32   Z2, 1280(DX)
+	VPERMD      Z3, Z1, Z3
+	VPANDD      matmul512_evenBytes<>+0(SB), Z3, Z2
+	VPSUBW      matmul512_zero8<>+0(SB), Z2, Z2
+	VMOVDQU32   Z2, 512(DX)
+	VPSRLW      $0x08, Z3, Z2
+	VPSUBW      matmul512_zero8<>+0(SB), Z2, Z2
+	VMOVDQU32   Z2, 1536(DX)
+	VPERMD      Z5, Z1, Z5
+	VPANDD      matmul512_evenBytes<>+0(SB), Z5, Z2
+	VPSUBW      matmul512_zero8<>+0(SB), Z2, Z2
+	VMOVDQU32   Z2, 768(DX)
+	VPSRLW      $0x08, Z5, Z2
+	VPSUBW      matmul512_zero8<>+0(SB), Z2, Z2
+	VMOVDQU32   Z2, 1792(DX)
+	VPUNPCKLDQ  Z7, Z4, Z2
+	VPUNPCKLDQ  Z12, Z10, Z3
+	VPUNPCKHDQ  Z7, Z4, Z4
+	VPUNPCKHDQ  Z12, Z10, Z7
+	VPUNPCKLQDQ Z3, Z2, Z5
+	VPUNPCKHQDQ Z3, Z2, Z2
+	VPUNPCKLQDQ Z7, Z4, Z3
+	VPUNPCKHQDQ Z7, Z4, Z4
+	VPERMD      Z5, Z1, Z5
+	VPANDD      matmul512_evenBytes<>+0(SB), Z5, Z7
+	VPSUBW      matmul512_zero8<>+0(SB), Z7, Z7
+	VMOVDQU32   Z7, 2048(DX)
+	VPSRLW      $0x08, Z5, Z5
+	VPSUBW      matmul512_zero8<>+0(SB), Z5, Z5
+	VMOVDQU32   Z5, 3072(DX)
+	VPERMD      Z2, Z1, Z2
+	VPANDD      matmul512_evenBytes<>+0(SB), Z2, Z5
+	VPSUBW      matmul512_zero8<>+0(SB), Z5, Z5
+	VMOVDQU32   Z5, 2304(DX)
+	VPSRLW      $0x08, Z2, Z2
+	VPSUBW      matmul512_zero8<>+0(SB), Z2, Z2
+	VMOVDQU32   Z2, 3328(DX)
+	VPERMD      Z3, Z1, Z3
+	VPANDD      matmul512_evenBytes<>+0(SB), Z3, Z2
+	VPSUBW      matmul512_zero8<>+0(SB), Z2, Z2
+	VMOVDQU32   Z2, 2560(DX)
+	VPSRLW      $0x08, Z3, Z2
+	VPSUBW      matmul512_zero8<>+0(SB), Z2, Z2
+	VMOVDQU32   Z2, 3584(DX)
+	VPERMD      Z4, Z1, Z4
+	VPANDD      matmul512_evenBytes<>+0(SB), Z4, Z1
+	VPSUBW      matmul512_zero8<>+0(SB), Z1, Z1
+	VMOVDQU32   Z1, 2816(DX)
+	VPSRLW      $0x08, Z4, Z1
+	VPSUBW      matmul512_zero8<>+0(SB), Z1, Z1
+	VMOVDQU32   Z1, 3840(DX)
+	VMOVUPS     matmul512_byRowQ4_0<>+0(SB), Z1
+	VPBLENDMW   Z14, Z9, K1, Z6
+	VCVTPH2PS   Y6, Z6
+	VPERMPS     Z6, Z1, Z6
+	VMOVUPS     Z6, 4096(DX)
 	ADDQ        $0x00000090, AX
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00001400, DX
@@ -2175,10 +2238,11 @@ TEXT ·intRowsQ4_1AVX512(SB), NOSPLIT, $0-64
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
+	MOVL      $0x000000ff, SI
+	KMOVW     SI, K2
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z1
-	VMOVDQU32 matmul512_quads20_4<>+0(SB), Z2
 
 row:
 	VPXORD  Z0, Z0, Z0
@@ -2186,95 +2250,102 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 	TESTQ   R9, R9
 	JZ      tail
 
 group:
-	PREFETCHT0    16384(SI)
-	PREFETCHT0    16384(DI)
-	PREFETCHT0    16448(SI)
-	PREFETCHT0    16448(DI)
-	PREFETCHT0    16512(SI)
-	PREFETCHT0    16512(DI)
-	VMOVDQU32     4(SI), Z3
-	VPERMT2W      16(SI), Z2, Z3
-	VPANDD        Z1, Z3, Z4
-	VPSRLW        $0x04, Z3, Z3
-	VPANDD        Z1, Z3, Z3
-	VMOVDQU32     84(SI), Z13
-	VPERMT2W      96(SI), Z2, Z13
-	VPANDD        Z1, Z13, Z14
-	VPSRLW        $0x04, Z13, Z13
-	VPANDD        Z1, Z13, Z13
-	VMOVDQU32     4(DI), Z15
-	VPERMT2W      16(DI), Z2, Z15
-	VPANDD        Z1, Z15, Z16
-	VPSRLW        $0x04, Z15, Z15
-	VPANDD        Z1, Z15, Z15
-	VMOVDQU32     84(DI), Z17
-	VPERMT2W      96(DI), Z2, Z17
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	PREFETCHT0    128(R10)
+	PREFETCHT0    192(R10)
+	PREFETCHT0    256(R10)
+	ADDQ          $0x00000140, R10
+	VMOVUPS       (SI), Z2
+	VMOVUPS       64(SI), Z3
+	VMOVDQU32.Z   128(SI), K2, Z4
+	VMOVUPS       matmul512_quads0Q4_11<>+0(SB), Z5
+	VPERMI2W      Z3, Z2, Z5
+	VPANDD        Z1, Z5, Z6
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z1, Z5, Z5
+	VMOVUPS       matmul512_quads1Q4_11<>+0(SB), Z17
+	VPERMI2W      Z4, Z3, Z17
 	VPANDD        Z1, Z17, Z18
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VPXORD        Z5, Z5, Z5
-	VPXORD        Z6, Z6, Z6
+	VMOVUPS       matmul512_headsQ4_11<>+0(SB), Z19
+	VPERMI2W      Z3, Z2, Z19
+	VMOVUPS       matmul512_headsQ4_12<>+0(SB), Z2
+	VPERMT2W      Z4, Z2, Z19
+	VMOVUPS       (DI), Z2
+	VMOVUPS       64(DI), Z3
+	VMOVDQU32.Z   128(DI), K2, Z4
+	VMOVUPS       matmul512_quads0Q4_11<>+0(SB), Z20
+	VPERMI2W      Z3, Z2, Z20
+	VPANDD        Z1, Z20, Z21
+	VPSRLW        $0x04, Z20, Z20
+	VPANDD        Z1, Z20, Z20
+	VMOVUPS       matmul512_quads1Q4_11<>+0(SB), Z22
+	VPERMI2W      Z4, Z3, Z22
+	VPANDD        Z1, Z22, Z23
+	VPSRLW        $0x04, Z22, Z22
+	VPANDD        Z1, Z22, Z22
+	VMOVUPS       matmul512_headsQ4_11<>+0(SB), Z24
+	VPERMI2W      Z3, Z2, Z24
+	VMOVUPS       matmul512_headsQ4_12<>+0(SB), Z2
+	VPERMT2W      Z4, Z2, Z24
 	VPXORD        Z7, Z7, Z7
 	VPXORD        Z8, Z8, Z8
-	VMOVDQU32     (R8), Z19
-	VMOVDQU32     256(R8), Z20
-	VPDPBUSD      Z19, Z4, Z5
-	VPDPBUSD      Z20, Z14, Z6
-	VPDPBUSD      Z19, Z16, Z7
-	VPDPBUSD      Z20, Z18, Z8
-	VMOVDQU32     128(R8), Z19
-	VMOVDQU32     384(R8), Z20
-	VPDPBUSD      Z19, Z3, Z5
-	VPDPBUSD      Z20, Z13, Z6
-	VPDPBUSD      Z19, Z15, Z7
-	VPDPBUSD      Z20, Z17, Z8
-	VPSLLD        $0x08, Z5, Z5
-	VPSLLD        $0x08, Z6, Z6
+	VPXORD        Z9, Z9, Z9
+	VPXORD        Z10, Z10, Z10
+	VMOVDQU32     (R8), Z2
+	VMOVDQU32     256(R8), Z3
+	VPDPBUSD      Z2, Z6, Z7
+	VPDPBUSD      Z3, Z18, Z8
+	VPDPBUSD      Z2, Z21, Z9
+	VPDPBUSD      Z3, Z23, Z10
+	VMOVDQU32     128(R8), Z2
+	VMOVDQU32     384(R8), Z3
+	VPDPBUSD      Z2, Z5, Z7
+	VPDPBUSD      Z3, Z17, Z8
+	VPDPBUSD      Z2, Z20, Z9
+	VPDPBUSD      Z3, Z22, Z10
 	VPSLLD        $0x08, Z7, Z7
 	VPSLLD        $0x08, Z8, Z8
-	VMOVDQU32     64(R8), Z19
-	VMOVDQU32     320(R8), Z20
-	VPDPBUSD      Z4, Z19, Z5
-	VPDPBUSD      Z14, Z20, Z6
-	VPDPBUSD      Z16, Z19, Z7
-	VPDPBUSD      Z18, Z20, Z8
-	VMOVDQU32     192(R8), Z4
-	VMOVDQU32     448(R8), Z14
-	VPDPBUSD      Z3, Z4, Z5
-	VPDPBUSD      Z13, Z14, Z6
-	VPDPBUSD      Z15, Z4, Z7
-	VPDPBUSD      Z17, Z14, Z8
-	VMOVDQU32     (SI), Z3
-	VMOVDQU32     matmul512_collect20_4_1<>+0(SB), Z4
-	VPERMT2D      80(SI), Z4, Z3
-	VMOVDQU32     (DI), Z4
-	VMOVDQU32     matmul512_collect20_4_1<>+0(SB), Z13
-	VPERMT2D      80(DI), Z13, Z4
-	VPBLENDMD     Z4, Z3, K1, Z3
-	VMOVDQU32     matmul512_splitDM<>+0(SB), Z4
-	VPERMW        Z3, Z4, Z3
-	VEXTRACTI64X4 $0x01, Z3, Y4
-	VCVTPH2PS     Y3, Z3
-	VCVTPH2PS     Y4, Z4
-	VSHUFPS       $0x88, Z6, Z5, Z13
-	VSHUFPS       $0xdd, Z6, Z5, Z14
-	VPADDD        Z14, Z13, Z13
-	VSHUFPS       $0x88, Z8, Z7, Z14
-	VSHUFPS       $0xdd, Z8, Z7, Z15
-	VPADDD        Z15, Z14, Z14
-	VSHUFPS       $0x88, Z14, Z13, Z15
-	VSHUFPS       $0xdd, Z14, Z13, Z13
-	VPADDD        Z13, Z15, Z15
-	VCVTDQ2PS     Z15, Z15
-	VMULPS        512(R8), Z3, Z3
-	VFMADD231PS   Z3, Z15, Z0
-	VFMADD231PS   576(R8), Z4, Z0
+	VPSLLD        $0x08, Z9, Z9
+	VPSLLD        $0x08, Z10, Z10
+	VMOVDQU32     64(R8), Z2
+	VMOVDQU32     320(R8), Z3
+	VPDPBUSD      Z6, Z2, Z7
+	VPDPBUSD      Z18, Z3, Z8
+	VPDPBUSD      Z21, Z2, Z9
+	VPDPBUSD      Z23, Z3, Z10
+	VMOVDQU32     192(R8), Z2
+	VMOVDQU32     448(R8), Z3
+	VPDPBUSD      Z5, Z2, Z7
+	VPDPBUSD      Z17, Z3, Z8
+	VPDPBUSD      Z20, Z2, Z9
+	VPDPBUSD      Z22, Z3, Z10
+	VPBLENDMW     Z24, Z19, K1, Z11
+	VEXTRACTI64X4 $0x01, Z11, Y2
+	VCVTPH2PS     Y11, Z11
+	VCVTPH2PS     Y2, Z2
+	VSHUFPS       $0x88, Z8, Z7, Z3
+	VSHUFPS       $0xdd, Z8, Z7, Z4
+	VPADDD        Z4, Z3, Z3
+	VSHUFPS       $0x88, Z10, Z9, Z4
+	VSHUFPS       $0xdd, Z10, Z9, Z5
+	VPADDD        Z5, Z4, Z4
+	VSHUFPS       $0x88, Z4, Z3, Z5
+	VSHUFPS       $0xdd, Z4, Z3, Z3
+	VPADDD        Z3, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMULPS        512(R8), Z11, Z11
+	VFMADD231PS   Z11, Z5, Z0
+	VFMADD231PS   576(R8), Z2, Z0
 	ADDQ          $0x000000a0, SI
 	ADDQ          $0x000000a0, DI
 	ADDQ          $0x00000280, R8
@@ -2285,7 +2356,7 @@ tail:
 	MOVQ  mask+32(FP), R9
 	TESTL R9, R9
 	JZ    end
-	KMOVW R9, K2
+	KMOVW R9, K3
 	MOVQ  tail+40(FP), R9
 	TESTQ R9, R9
 	JZ    between
@@ -2293,100 +2364,106 @@ tail:
 	LEAQ  160(R9), DI
 
 between:
-	VMOVDQU32     4(SI), Z3
-	VPERMT2W      16(SI), Z2, Z3
-	VPANDD        Z1, Z3, Z4
-	VPSRLW        $0x04, Z3, Z3
-	VPANDD        Z1, Z3, Z3
-	VMOVDQU32     84(SI), Z13
-	VPERMT2W      96(SI), Z2, Z13
-	VPANDD        Z1, Z13, Z14
-	VPSRLW        $0x04, Z13, Z13
-	VPANDD        Z1, Z13, Z13
-	VMOVDQU32     4(DI), Z15
-	VPERMT2W      16(DI), Z2, Z15
-	VPANDD        Z1, Z15, Z16
-	VPSRLW        $0x04, Z15, Z15
-	VPANDD        Z1, Z15, Z15
-	VMOVDQU32     84(DI), Z17
-	VPERMT2W      96(DI), Z2, Z17
+	VMOVUPS       (SI), Z2
+	VMOVUPS       64(SI), Z3
+	VMOVDQU32.Z   128(SI), K2, Z4
+	VMOVUPS       matmul512_quads0Q4_11<>+0(SB), Z5
+	VPERMI2W      Z3, Z2, Z5
+	VPANDD        Z1, Z5, Z6
+	VPSRLW        $0x04, Z5, Z5
+	VPANDD        Z1, Z5, Z5
+	VMOVUPS       matmul512_quads1Q4_11<>+0(SB), Z17
+	VPERMI2W      Z4, Z3, Z17
 	VPANDD        Z1, Z17, Z18
 	VPSRLW        $0x04, Z17, Z17
 	VPANDD        Z1, Z17, Z17
-	VPXORD        Z9, Z9, Z9
-	VPXORD        Z10, Z10, Z10
-	VPXORD        Z11, Z11, Z11
+	VMOVUPS       matmul512_headsQ4_11<>+0(SB), Z19
+	VPERMI2W      Z3, Z2, Z19
+	VMOVUPS       matmul512_headsQ4_12<>+0(SB), Z2
+	VPERMT2W      Z4, Z2, Z19
+	VMOVUPS       (DI), Z2
+	VMOVUPS       64(DI), Z3
+	VMOVDQU32.Z   128(DI), K2, Z4
+	VMOVUPS       matmul512_quads0Q4_11<>+0(SB), Z20
+	VPERMI2W      Z3, Z2, Z20
+	VPANDD        Z1, Z20, Z21
+	VPSRLW        $0x04, Z20, Z20
+	VPANDD        Z1, Z20, Z20
+	VMOVUPS       matmul512_quads1Q4_11<>+0(SB), Z22
+	VPERMI2W      Z4, Z3, Z22
+	VPANDD        Z1, Z22, Z23
+	VPSRLW        $0x04, Z22, Z22
+	VPANDD        Z1, Z22, Z22
+	VMOVUPS       matmul512_headsQ4_11<>+0(SB), Z24
+	VPERMI2W      Z3, Z2, Z24
+	VMOVUPS       matmul512_headsQ4_12<>+0(SB), Z2
+	VPERMT2W      Z4, Z2, Z24
 	VPXORD        Z12, Z12, Z12
-	VMOVDQU32     (R8), Z19
-	VMOVDQU32     256(R8), Z20
-	VPDPBUSD      Z19, Z4, Z9
-	VPDPBUSD      Z20, Z14, Z10
-	VPDPBUSD      Z19, Z16, Z11
-	VPDPBUSD      Z20, Z18, Z12
-	VMOVDQU32     128(R8), Z19
-	VMOVDQU32     384(R8), Z20
-	VPDPBUSD      Z19, Z3, Z9
-	VPDPBUSD      Z20, Z13, Z10
-	VPDPBUSD      Z19, Z15, Z11
-	VPDPBUSD      Z20, Z17, Z12
-	VPSLLD        $0x08, Z9, Z9
-	VPSLLD        $0x08, Z10, Z10
-	VPSLLD        $0x08, Z11, Z11
+	VPXORD        Z13, Z13, Z13
+	VPXORD        Z14, Z14, Z14
+	VPXORD        Z15, Z15, Z15
+	VMOVDQU32     (R8), Z2
+	VMOVDQU32     256(R8), Z3
+	VPDPBUSD      Z2, Z6, Z12
+	VPDPBUSD      Z3, Z18, Z13
+	VPDPBUSD      Z2, Z21, Z14
+	VPDPBUSD      Z3, Z23, Z15
+	VMOVDQU32     128(R8), Z2
+	VMOVDQU32     384(R8), Z3
+	VPDPBUSD      Z2, Z5, Z12
+	VPDPBUSD      Z3, Z17, Z13
+	VPDPBUSD      Z2, Z20, Z14
+	VPDPBUSD      Z3, Z22, Z15
 	VPSLLD        $0x08, Z12, Z12
-	VMOVDQU32     64(R8), Z19
-	VMOVDQU32     320(R8), Z20
-	VPDPBUSD      Z4, Z19, Z9
-	VPDPBUSD      Z14, Z20, Z10
-	VPDPBUSD      Z16, Z19, Z11
-	VPDPBUSD      Z18, Z20, Z12
-	VMOVDQU32     192(R8), Z4
-	VMOVDQU32     448(R8), Z14
-	VPDPBUSD      Z3, Z4, Z9
-	VPDPBUSD      Z13, Z14, Z10
-	VPDPBUSD      Z15, Z4, Z11
-	VPDPBUSD      Z17, Z14, Z12
-	VMOVDQU32     (SI), Z3
-	VMOVDQU32     matmul512_collect20_4_1<>+0(SB), Z4
-	VPERMT2D      80(SI), Z4, Z3
-	VMOVDQU32     (DI), Z4
-	VMOVDQU32     matmul512_collect20_4_1<>+0(SB), Z13
-	VPERMT2D      80(DI), Z13, Z4
-	VPBLENDMD     Z4, Z3, K1, Z3
-	VMOVDQU32     matmul512_splitDM<>+0(SB), Z4
-	VPERMW        Z3, Z4, Z3
-	VEXTRACTI64X4 $0x01, Z3, Y4
-	VCVTPH2PS     Y3, Z3
-	VCVTPH2PS     Y4, Z4
-	VSHUFPS       $0x88, Z10, Z9, Z13
-	VSHUFPS       $0xdd, Z10, Z9, Z14
-	VPADDD        Z14, Z13, Z13
-	VSHUFPS       $0x88, Z12, Z11, Z14
-	VSHUFPS       $0xdd, Z12, Z11, Z15
-	VPADDD        Z15, Z14, Z14
-	VSHUFPS       $0x88, Z14, Z13, Z15
-	VSHUFPS       $0xdd, Z14, Z13, Z13
-	VPADDD        Z13, Z15, Z15
-	VCVTDQ2PS     Z15, Z15
-	VMOVAPS.Z     Z3, K2, Z3
-	VMULPS        512(R8), Z3, Z3
-	VFMADD231PS   Z3, Z15, Z0
-	VMOVAPS.Z     Z4, K2, Z4
-	VFMADD231PS   576(R8), Z4, Z0
+	VPSLLD        $0x08, Z13, Z13
+	VPSLLD        $0x08, Z14, Z14
+	VPSLLD        $0x08, Z15, Z15
+	VMOVDQU32     64(R8), Z2
+	VMOVDQU32     320(R8), Z3
+	VPDPBUSD      Z6, Z2, Z12
+	VPDPBUSD      Z18, Z3, Z13
+	VPDPBUSD      Z21, Z2, Z14
+	VPDPBUSD      Z23, Z3, Z15
+	VMOVDQU32     192(R8), Z2
+	VMOVDQU32     448(R8), Z3
+	VPDPBUSD      Z5, Z2, Z12
+	VPDPBUSD      Z17, Z3, Z13
+	VPDPBUSD      Z20, Z2, Z14
+	VPDPBUSD      Z22, Z3, Z15
+	VPBLENDMW     Z24, Z19, K1, Z16
+	VEXTRACTI64X4 $0x01, Z16, Y2
+	VCVTPH2PS     Y16, Z16
+	VCVTPH2PS     Y2, Z2
+	VSHUFPS       $0x88, Z13, Z12, Z3
+	VSHUFPS       $0xdd, Z13, Z12, Z4
+	VPADDD        Z4, Z3, Z3
+	VSHUFPS       $0x88, Z15, Z14, Z4
+	VSHUFPS       $0xdd, Z15, Z14, Z5
+	VPADDD        Z5, Z4, Z4
+	VSHUFPS       $0x88, Z4, Z3, Z5
+	VSHUFPS       $0xdd, Z4, Z3, Z3
+	VPADDD        Z3, Z5, Z5
+	VCVTDQ2PS     Z5, Z5
+	VMOVAPS.Z     Z16, K3, Z16
+	VMULPS        512(R8), Z16, Z16
+	VFMADD231PS   Z16, Z5, Z0
+	VMOVAPS.Z     Z2, K3, Z2
+	VFMADD231PS   576(R8), Z2, Z0
 
 end:
-	VMOVDQU32     matmul512_orderQ4_1<>+0(SB), Z4
-	VPERMPS       Z0, Z4, Z3
-	VSHUFF32X4    $0xb1, Z3, Z3, Z4
-	VADDPS        Z4, Z3, Z3
-	VSHUFPS       $0x4e, Z3, Z3, Z4
-	VADDPS        Z4, Z3, Z3
-	VSHUFPS       $0xb1, Z3, Z3, Z4
-	VADDPS        Z4, Z3, Z3
-	VMOVSS        X3, (DX)
+	VMOVDQU32     matmul512_orderQ4_1<>+0(SB), Z3
+	VPERMPS       Z0, Z3, Z2
+	VSHUFF32X4    $0xb1, Z2, Z2, Z3
+	VADDPS        Z3, Z2, Z2
+	VSHUFPS       $0x4e, Z2, Z2, Z3
+	VADDPS        Z3, Z2, Z2
+	VSHUFPS       $0xb1, Z2, Z2, Z3
+	VADDPS        Z3, Z2, Z2
+	VMOVSS        X2, (DX)
 	CMPQ          CX, $0x01
 	JEQ           odd
-	VEXTRACTF32X4 $0x02, Z3, X3
-	VMOVSS        X3, 4(DX)
+	VEXTRACTF32X4 $0x02, Z2, X2
+	VMOVSS        X2, 4(DX)
 
 odd:
 	LEAQ (AX)(BX*2), AX
@@ -2396,59 +2473,77 @@ odd:
 	VZEROUPPER
 	RET
 
-DATA matmul512_quads20_4<>+0(SB)/4, $0x00010000
-DATA matmul512_quads20_4<>+4(SB)/4, $0x00030002
-DATA matmul512_quads20_4<>+8(SB)/4, $0x00050004
-DATA matmul512_quads20_4<>+12(SB)/4, $0x00070006
-DATA matmul512_quads20_4<>+16(SB)/4, $0x000b000a
-DATA matmul512_quads20_4<>+20(SB)/4, $0x000d000c
-DATA matmul512_quads20_4<>+24(SB)/4, $0x000f000e
-DATA matmul512_quads20_4<>+28(SB)/4, $0x00110010
-DATA matmul512_quads20_4<>+32(SB)/4, $0x00150014
-DATA matmul512_quads20_4<>+36(SB)/4, $0x00170016
-DATA matmul512_quads20_4<>+40(SB)/4, $0x00190018
-DATA matmul512_quads20_4<>+44(SB)/4, $0x001b001a
-DATA matmul512_quads20_4<>+48(SB)/4, $0x001f001e
-DATA matmul512_quads20_4<>+52(SB)/4, $0x003b003a
-DATA matmul512_quads20_4<>+56(SB)/4, $0x003d003c
-DATA matmul512_quads20_4<>+60(SB)/4, $0x003f003e
-GLOBL matmul512_quads20_4<>(SB), RODATA|NOPTR, $64
+DATA matmul512_quads0Q4_11<>+0(SB)/4, $0x00030002
+DATA matmul512_quads0Q4_11<>+4(SB)/4, $0x00050004
+DATA matmul512_quads0Q4_11<>+8(SB)/4, $0x00070006
+DATA matmul512_quads0Q4_11<>+12(SB)/4, $0x00090008
+DATA matmul512_quads0Q4_11<>+16(SB)/4, $0x000d000c
+DATA matmul512_quads0Q4_11<>+20(SB)/4, $0x000f000e
+DATA matmul512_quads0Q4_11<>+24(SB)/4, $0x00110010
+DATA matmul512_quads0Q4_11<>+28(SB)/4, $0x00130012
+DATA matmul512_quads0Q4_11<>+32(SB)/4, $0x00170016
+DATA matmul512_quads0Q4_11<>+36(SB)/4, $0x00190018
+DATA matmul512_quads0Q4_11<>+40(SB)/4, $0x001b001a
+DATA matmul512_quads0Q4_11<>+44(SB)/4, $0x001d001c
+DATA matmul512_quads0Q4_11<>+48(SB)/4, $0x00210020
+DATA matmul512_quads0Q4_11<>+52(SB)/4, $0x00230022
+DATA matmul512_quads0Q4_11<>+56(SB)/4, $0x00250024
+DATA matmul512_quads0Q4_11<>+60(SB)/4, $0x00270026
+GLOBL matmul512_quads0Q4_11<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect20_4_1<>+0(SB)/4, $0x00000000
-DATA matmul512_collect20_4_1<>+4(SB)/4, $0x00000010
-DATA matmul512_collect20_4_1<>+8(SB)/4, $0x00000000
-DATA matmul512_collect20_4_1<>+12(SB)/4, $0x00000010
-DATA matmul512_collect20_4_1<>+16(SB)/4, $0x00000005
-DATA matmul512_collect20_4_1<>+20(SB)/4, $0x00000015
-DATA matmul512_collect20_4_1<>+24(SB)/4, $0x00000005
-DATA matmul512_collect20_4_1<>+28(SB)/4, $0x00000015
-DATA matmul512_collect20_4_1<>+32(SB)/4, $0x0000000a
-DATA matmul512_collect20_4_1<>+36(SB)/4, $0x0000001a
-DATA matmul512_collect20_4_1<>+40(SB)/4, $0x0000000a
-DATA matmul512_collect20_4_1<>+44(SB)/4, $0x0000001a
-DATA matmul512_collect20_4_1<>+48(SB)/4, $0x0000000f
-DATA matmul512_collect20_4_1<>+52(SB)/4, $0x0000001f
-DATA matmul512_collect20_4_1<>+56(SB)/4, $0x0000000f
-DATA matmul512_collect20_4_1<>+60(SB)/4, $0x0000001f
-GLOBL matmul512_collect20_4_1<>(SB), RODATA|NOPTR, $64
+DATA matmul512_quads1Q4_11<>+0(SB)/4, $0x000b000a
+DATA matmul512_quads1Q4_11<>+4(SB)/4, $0x000d000c
+DATA matmul512_quads1Q4_11<>+8(SB)/4, $0x000f000e
+DATA matmul512_quads1Q4_11<>+12(SB)/4, $0x00110010
+DATA matmul512_quads1Q4_11<>+16(SB)/4, $0x00150014
+DATA matmul512_quads1Q4_11<>+20(SB)/4, $0x00170016
+DATA matmul512_quads1Q4_11<>+24(SB)/4, $0x00190018
+DATA matmul512_quads1Q4_11<>+28(SB)/4, $0x001b001a
+DATA matmul512_quads1Q4_11<>+32(SB)/4, $0x001f001e
+DATA matmul512_quads1Q4_11<>+36(SB)/4, $0x00210020
+DATA matmul512_quads1Q4_11<>+40(SB)/4, $0x00230022
+DATA matmul512_quads1Q4_11<>+44(SB)/4, $0x00250024
+DATA matmul512_quads1Q4_11<>+48(SB)/4, $0x00290028
+DATA matmul512_quads1Q4_11<>+52(SB)/4, $0x002b002a
+DATA matmul512_quads1Q4_11<>+56(SB)/4, $0x002d002c
+DATA matmul512_quads1Q4_11<>+60(SB)/4, $0x002f002e
+GLOBL matmul512_quads1Q4_11<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_splitDM<>+0(SB)/4, $0x00020000
-DATA matmul512_splitDM<>+4(SB)/4, $0x00060004
-DATA matmul512_splitDM<>+8(SB)/4, $0x000a0008
-DATA matmul512_splitDM<>+12(SB)/4, $0x000e000c
-DATA matmul512_splitDM<>+16(SB)/4, $0x00120010
-DATA matmul512_splitDM<>+20(SB)/4, $0x00160014
-DATA matmul512_splitDM<>+24(SB)/4, $0x001a0018
-DATA matmul512_splitDM<>+28(SB)/4, $0x001e001c
-DATA matmul512_splitDM<>+32(SB)/4, $0x00030001
-DATA matmul512_splitDM<>+36(SB)/4, $0x00070005
-DATA matmul512_splitDM<>+40(SB)/4, $0x000b0009
-DATA matmul512_splitDM<>+44(SB)/4, $0x000f000d
-DATA matmul512_splitDM<>+48(SB)/4, $0x00130011
-DATA matmul512_splitDM<>+52(SB)/4, $0x00170015
-DATA matmul512_splitDM<>+56(SB)/4, $0x001b0019
-DATA matmul512_splitDM<>+60(SB)/4, $0x001f001d
-GLOBL matmul512_splitDM<>(SB), RODATA|NOPTR, $64
+DATA matmul512_headsQ4_11<>+0(SB)/4, $0x00280000
+DATA matmul512_headsQ4_11<>+4(SB)/4, $0x00280000
+DATA matmul512_headsQ4_11<>+8(SB)/4, $0x0032000a
+DATA matmul512_headsQ4_11<>+12(SB)/4, $0x0032000a
+DATA matmul512_headsQ4_11<>+16(SB)/4, $0x003c0014
+DATA matmul512_headsQ4_11<>+20(SB)/4, $0x003c0014
+DATA matmul512_headsQ4_11<>+24(SB)/4, $0x0000001e
+DATA matmul512_headsQ4_11<>+28(SB)/4, $0x0000001e
+DATA matmul512_headsQ4_11<>+32(SB)/4, $0x00290001
+DATA matmul512_headsQ4_11<>+36(SB)/4, $0x00290001
+DATA matmul512_headsQ4_11<>+40(SB)/4, $0x0033000b
+DATA matmul512_headsQ4_11<>+44(SB)/4, $0x0033000b
+DATA matmul512_headsQ4_11<>+48(SB)/4, $0x003d0015
+DATA matmul512_headsQ4_11<>+52(SB)/4, $0x003d0015
+DATA matmul512_headsQ4_11<>+56(SB)/4, $0x0000001f
+DATA matmul512_headsQ4_11<>+60(SB)/4, $0x0000001f
+GLOBL matmul512_headsQ4_11<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsQ4_12<>+0(SB)/4, $0x00010000
+DATA matmul512_headsQ4_12<>+4(SB)/4, $0x00030002
+DATA matmul512_headsQ4_12<>+8(SB)/4, $0x00050004
+DATA matmul512_headsQ4_12<>+12(SB)/4, $0x00070006
+DATA matmul512_headsQ4_12<>+16(SB)/4, $0x00090008
+DATA matmul512_headsQ4_12<>+20(SB)/4, $0x000b000a
+DATA matmul512_headsQ4_12<>+24(SB)/4, $0x0026000c
+DATA matmul512_headsQ4_12<>+28(SB)/4, $0x0026000e
+DATA matmul512_headsQ4_12<>+32(SB)/4, $0x00110010
+DATA matmul512_headsQ4_12<>+36(SB)/4, $0x00130012
+DATA matmul512_headsQ4_12<>+40(SB)/4, $0x00150014
+DATA matmul512_headsQ4_12<>+44(SB)/4, $0x00170016
+DATA matmul512_headsQ4_12<>+48(SB)/4, $0x00190018
+DATA matmul512_headsQ4_12<>+52(SB)/4, $0x001b001a
+DATA matmul512_headsQ4_12<>+56(SB)/4, $0x0027001c
+DATA matmul512_headsQ4_12<>+60(SB)/4, $0x0027001e
+GLOBL matmul512_headsQ4_12<>(SB), RODATA|NOPTR, $64
 
 DATA matmul512_orderQ4_1<>+0(SB)/4, $0x00000000
 DATA matmul512_orderQ4_1<>+4(SB)/4, $0x00000004
@@ -2475,10 +2570,11 @@ TEXT ·unpackQ4_1AVX512(SB), NOSPLIT, $0-32
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
+	MOVL      $0x000000ff, SI
+	KMOVW     SI, K2
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z0
-	VMOVDQU32 matmul512_quads20_4<>+0(SB), Z1
 
 group:
 	PREFETCHT1    16384(AX)
@@ -2487,101 +2583,107 @@ group:
 	PREFETCHT1    16448(CX)
 	PREFETCHT1    16512(AX)
 	PREFETCHT1    16512(CX)
-	VMOVDQU32     4(AX), Z2
-	VPERMT2W      16(AX), Z1, Z2
-	VPANDD        Z0, Z2, Z3
-	VPSRLW        $0x04, Z2, Z2
-	VPANDD        Z0, Z2, Z2
-	VMOVDQU32     84(AX), Z4
-	VPERMT2W      96(AX), Z1, Z4
+	VMOVUPS       (AX), Z1
+	VMOVUPS       64(AX), Z2
+	VMOVDQU32.Z   128(AX), K2, Z3
+	VMOVUPS       matmul512_quads0Q4_11<>+0(SB), Z4
+	VPERMI2W      Z2, Z1, Z4
 	VPANDD        Z0, Z4, Z5
 	VPSRLW        $0x04, Z4, Z4
 	VPANDD        Z0, Z4, Z4
-	VMOVDQU32     4(CX), Z6
-	VPERMT2W      16(CX), Z1, Z6
-	VPANDD        Z0, Z6, Z7
-	VPSRLW        $0x04, Z6, Z6
-	VPANDD        Z0, Z6, Z6
-	VMOVDQU32     84(CX), Z8
-	VPERMT2W      96(CX), Z1, Z8
-	VPANDD        Z0, Z8, Z9
-	VPSRLW        $0x04, Z8, Z8
-	VPANDD        Z0, Z8, Z8
-	VMOVUPS       matmul512_byRowQ4_1<>+0(SB), Z10
-	VPUNPCKLDQ    Z5, Z3, Z11
-	VPUNPCKLDQ    Z9, Z7, Z12
-	VPUNPCKHDQ    Z5, Z3, Z3
-	VPUNPCKHDQ    Z9, Z7, Z7
-	VPUNPCKLQDQ   Z12, Z11, Z5
-	VPUNPCKHQDQ   Z12, Z11, Z9
-	VPUNPCKLQDQ   Z7, Z3, Z11
-	VPUNPCKHQDQ   Z7, Z3, Z3
-	VPERMD        Z5, Z10, Z5
-	VPANDD        matmul512_evenBytes<>+0(SB), Z5, Z7
-	VMOVDQU32     Z7, (DX)
-	VPSRLW        $0x08, Z5, Z5
-	VMOVDQU32     Z5, 1024(DX)
-	VPERMD        Z9, Z10, Z9
-	VPANDD        matmul512_evenBytes<>+0(SB), Z9, Z5
-	VMOVDQU32     Z5, 256(DX)
-	VPSRLW        $0x08, Z9, Z5
-	VMOVDQU32     Z5, 1280(DX)
-	VPERMD        Z11, Z10, Z11
-	VPANDD        matmul512_evenBytes<>+0(SB), Z11, Z5
-	VMOVDQU32     Z5, 512(DX)
-	VPSRLW        $0x08, Z11, Z5
-	VMOVDQU32     Z5, 1536(DX)
-	VPERMD        Z3, Z10, Z3
-	VPANDD        matmul512_evenBytes<>+0(SB), Z3, Z5
-	VMOVDQU32     Z5, 768(DX)
-	VPSRLW        $0x08, Z3, Z3
-	VMOVDQU32     Z3, 1792(DX)
-	VPUNPCKLDQ    Z4, Z2, Z3
-	VPUNPCKLDQ    Z8, Z6, Z5
-	VPUNPCKHDQ    Z4, Z2, Z2
-	VPUNPCKHDQ    Z8, Z6, Z6
-	VPUNPCKLQDQ   Z5, Z3, Z4
-	VPUNPCKHQDQ   Z5, Z3, Z3
-	VPUNPCKLQDQ   Z6, Z2, Z5
-	VPUNPCKHQDQ   Z6, Z2, Z2
-	VPERMD        Z4, Z10, Z4
-	VPANDD        matmul512_evenBytes<>+0(SB), Z4, Z6
-	VMOVDQU32     Z6, 2048(DX)
-	VPSRLW        $0x08, Z4, Z4
-	VMOVDQU32     Z4, 3072(DX)
-	VPERMD        Z3, Z10, Z3
-	VPANDD        matmul512_evenBytes<>+0(SB), Z3, Z4
-	VMOVDQU32     Z4, 2304(DX)
-	VPSRLW        $0x08, Z3, Z3
-	VMOVDQU32     Z3, 3328(DX)
-	VPERMD        Z5, Z10, Z5
-	VPANDD        matmul512_evenBytes<>+0(SB), Z5, Z3
-	VMOVDQU32     Z3, 2560(DX)
-	VPSRLW        $0x08, Z5, Z3
-	VMOVDQU32     Z3, 3584(DX)
-	VPERMD        Z2, Z10, Z2
-	VPANDD        matmul512_evenBytes<>+0(SB), Z2, Z3
-	VMOVDQU32     Z3, 2816(DX)
+	VMOVUPS       matmul512_quads1Q4_11<>+0(SB), Z7
+	VPERMI2W      Z3, Z2, Z7
+	VPANDD        Z0, Z7, Z8
+	VPSRLW        $0x04, Z7, Z7
+	VPANDD        Z0, Z7, Z7
+	VMOVUPS       matmul512_headsQ4_11<>+0(SB), Z9
+	VPERMI2W      Z2, Z1, Z9
+	VMOVUPS       matmul512_headsQ4_12<>+0(SB), Z1
+	VPERMT2W      Z3, Z1, Z9
+	VMOVUPS       (CX), Z1
+	VMOVUPS       64(CX), Z2
+	VMOVDQU32.Z   128(CX), K2, Z3
+	VMOVUPS       matmul512_quads0Q4_11<>+0(SB), Z10
+	VPERMI2W      Z2, Z1, Z10
+	VPANDD        Z0, Z10, Z11
+	VPSRLW        $0x04, Z10, Z10
+	VPANDD        Z0, Z10, Z10
+	VMOVUPS       matmul512_quads1Q4_11<>+0(SB), Z12
+	VPERMI2W      Z3, Z2, Z12
+	VPANDD        Z0, Z12, Z13
+	VPSRLW        $0x04, Z12, Z12
+	VPANDD        Z0, Z12, Z12
+	VMOVUPS       matmul512_headsQ4_11<>+0(SB), Z14
+	VPERMI2W      Z2, Z1, Z14
+	VMOVUPS       matmul512_headsQ4_12<>+0(SB), Z1
+	VPERMT2W      Z3, Z1, Z14
+	VMOVUPS       matmul512_byRowQ4_1<>+0(SB), Z1
+	VPUNPCKLDQ    Z8, Z5, Z2
+	VPUNPCKLDQ    Z13, Z11, Z3
+	VPUNPCKHDQ    Z8, Z5, Z5
+	VPUNPCKHDQ    Z13, Z11, Z11
+	VPUNPCKLQDQ   Z3, Z2, Z8
+	VPUNPCKHQDQ   Z3, Z2, Z2
+	VPUNPCKLQDQ   Z11, Z5, Z3
+	VPUNPCKHQDQ   Z11, Z5, Z5
+	VPERMD        Z8, Z1, Z8
+	VPANDD        matmul512_evenBytes<>+0(SB), Z8, Z11
+	VMOVDQU32     Z11, (DX)
+	VPSRLW        $0x08, Z8, Z8
+	VMOVDQU32     Z8, 1024(DX)
+	VPERMD        Z2, Z1, Z2
+	VPANDD        matmul512_evenBytes<>+0(SB), Z2, Z8
+	VMOVDQU32     Z8, 256(DX)
 	VPSRLW        $0x08, Z2, Z2
-	VMOVDQU32     Z2, 3840(DX)
-	VMOVUPS       matmul512_byRowQ4_1<>+0(SB), Z2
-	VMOVDQU32     (AX), Z3
-	VMOVDQU32     matmul512_collect20_4_1<>+0(SB), Z4
-	VPERMT2D      80(AX), Z4, Z3
-	VMOVDQU32     (CX), Z4
-	VMOVDQU32     matmul512_collect20_4_1<>+0(SB), Z5
-	VPERMT2D      80(CX), Z5, Z4
-	VPBLENDMD     Z4, Z3, K1, Z3
-	VMOVDQU32     matmul512_splitDM<>+0(SB), Z4
-	VPERMW        Z3, Z4, Z3
-	VEXTRACTI64X4 $0x01, Z3, Y4
-	VCVTPH2PS     Y3, Z3
-	VCVTPH2PS     Y4, Z4
-	VPERMPS       Z3, Z2, Z3
-	VMOVUPS       Z3, 4096(DX)
-	VPERMPS       Z4, Z2, Z4
-	VPXORD        matmul512_sign<>+0(SB), Z4, Z4
-	VMOVUPS       Z4, 4608(DX)
+	VMOVDQU32     Z2, 1280(DX)
+	VPERMD        Z3, Z1, Z3
+	VPANDD        matmul512_evenBytes<>+0(SB), Z3, Z2
+	VMOVDQU32     Z2, 512(DX)
+	VPSRLW        $0x08, Z3, Z2
+	VMOVDQU32     Z2, 1536(DX)
+	VPERMD        Z5, Z1, Z5
+	VPANDD        matmul512_evenBytes<>+0(SB), Z5, Z2
+	VMOVDQU32     Z2, 768(DX)
+	VPSRLW        $0x08, Z5, Z2
+	VMOVDQU32     Z2, 1792(DX)
+	VPUNPCKLDQ    Z7, Z4, Z2
+	VPUNPCKLDQ    Z12, Z10, Z3
+	VPUNPCKHDQ    Z7, Z4, Z4
+	VPUNPCKHDQ    Z12, Z10, Z7
+	VPUNPCKLQDQ   Z3, Z2, Z5
+	VPUNPCKHQDQ   Z3, Z2, Z2
+	VPUNPCKLQDQ   Z7, Z4, Z3
+	VPUNPCKHQDQ   Z7, Z4, Z4
+	VPERMD        Z5, Z1, Z5
+	VPANDD        matmul512_evenBytes<>+0(SB), Z5, Z7
+	VMOVDQU32     Z7, 2048(DX)
+	VPSRLW        $0x08, Z5, Z5
+	VMOVDQU32     Z5, 3072(DX)
+	VPERMD        Z2, Z1, Z2
+	VPANDD        matmul512_evenBytes<>+0(SB), Z2, Z5
+	VMOVDQU32     Z5, 2304(DX)
+	VPSRLW        $0x08, Z2, Z2
+	VMOVDQU32     Z2, 3328(DX)
+	VPERMD        Z3, Z1, Z3
+	VPANDD        matmul512_evenBytes<>+0(SB), Z3, Z2
+	VMOVDQU32     Z2, 2560(DX)
+	VPSRLW        $0x08, Z3, Z2
+	VMOVDQU32     Z2, 3584(DX)
+	VPERMD        Z4, Z1, Z4
+	VPANDD        matmul512_evenBytes<>+0(SB), Z4, Z1
+	VMOVDQU32     Z1, 2816(DX)
+	VPSRLW        $0x08, Z4, Z1
+	VMOVDQU32     Z1, 3840(DX)
+	VMOVUPS       matmul512_byRowQ4_1<>+0(SB), Z1
+	VPBLENDMW     Z14, Z9, K1, Z6
+	VEXTRACTI64X4 $0x01, Z6, Y2
+	VCVTPH2PS     Y6, Z6
+	VCVTPH2PS     Y2, Z2
+	VPERMPS       Z6, Z1, Z6
+	VMOVUPS       Z6, 4096(DX)
+	VPERMPS       Z2, Z1, Z2
+	VPXORD        matmul512_sign<>+0(SB), Z2, Z2
+	VMOVUPS       Z2, 4608(DX)
 	ADDQ          $0x000000a0, AX
 	ADDQ          $0x000000a0, CX
 	ADDQ          $0x00001400, DX
@@ -2802,21 +2904,21 @@ DATA matmul512_runQ5_00<>+60(SB)/4, $0x00000007
 GLOBL matmul512_runQ5_00<>(SB), RODATA|NOPTR, $64
 
 // func intRowsQ5_0AVX512(w *byte, rowBytes int, rows int, groups int, mask int, tail *byte, pack *byte, out *float32)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, CMOV, MMX+
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
 TEXT ·intRowsQ5_0AVX512(SB), NOSPLIT, $0-64
 	MOVQ      w+0(FP), AX
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
+	MOVL      $0x00000fff, SI
+	KMOVW     SI, K2
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z1
 	VMOVDQU32 matmul512_sixteen<>+0(SB), Z2
-	VMOVDQU32 matmul512_quads22_2<>+0(SB), Z3
-	VMOVDQU32 matmul512_bits22_2<>+0(SB), Z4
-	VMOVDQU32 matmul512_bit<>+0(SB), Z5
-	VMOVDQU32 matmul512_spread0<>+0(SB), Z6
-	VMOVDQU32 matmul512_spread1<>+0(SB), Z7
+	VMOVDQU32 matmul512_bit<>+0(SB), Z3
+	VMOVDQU32 matmul512_spread0<>+0(SB), Z4
+	VMOVDQU32 matmul512_spread1<>+0(SB), Z5
 
 row:
 	VPXORD  Z0, Z0, Z0
@@ -2824,127 +2926,133 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 	TESTQ   R9, R9
 	JZ      tail
 
 group:
-	PREFETCHT0  16384(SI)
-	PREFETCHT0  16384(DI)
-	PREFETCHT0  16448(SI)
-	PREFETCHT0  16448(DI)
-	PREFETCHT0  16512(SI)
-	PREFETCHT0  16512(DI)
-	VMOVDQU32   2(SI), Z8
-	VPERMT2W    24(SI), Z3, Z8
-	VMOVDQU32   2(SI), Z9
-	VPERMT2W    24(SI), Z4, Z9
-	VPANDD      Z1, Z8, Z10
-	VPSHUFB     Z6, Z9, Z11
-	VPTESTMB    Z5, Z11, K2
-	VPADDB      Z2, Z10, K2, Z10
-	VPSRLW      $0x04, Z8, Z8
-	VPANDD      Z1, Z8, Z8
-	VPSHUFB     Z7, Z9, Z9
-	VPTESTMB    Z5, Z9, K2
-	VPADDB      Z2, Z8, K2, Z8
-	VMOVDQU32   90(SI), Z9
-	VPERMT2W    112(SI), Z3, Z9
-	VMOVDQU32   90(SI), Z11
-	VPERMT2W    112(SI), Z4, Z11
-	VPANDD      Z1, Z9, Z20
-	VPSHUFB     Z6, Z11, Z21
-	VPTESTMB    Z5, Z21, K2
-	VPADDB      Z2, Z20, K2, Z20
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	PREFETCHT0  128(R10)
+	PREFETCHT0  192(R10)
+	PREFETCHT0  256(R10)
+	PREFETCHT0  320(R10)
+	ADDQ        $0x00000160, R10
+	VMOVUPS     (SI), Z6
+	VMOVUPS     64(SI), Z7
+	VMOVDQU32.Z 128(SI), K2, Z8
+	VMOVUPS     matmul512_quads0Q5_01<>+0(SB), Z9
+	VPERMI2W    Z7, Z6, Z9
+	VMOVUPS     matmul512_fifths0Q5_01<>+0(SB), Z10
+	VPERMI2W    Z7, Z6, Z10
+	VPANDD      Z1, Z9, Z11
+	VPSHUFB     Z4, Z10, Z12
+	VPTESTMB    Z3, Z12, K3
+	VPADDB      Z2, Z11, K3, Z11
 	VPSRLW      $0x04, Z9, Z9
 	VPANDD      Z1, Z9, Z9
-	VPSHUFB     Z7, Z11, Z11
-	VPTESTMB    Z5, Z11, K2
-	VPADDB      Z2, Z9, K2, Z9
-	VMOVDQU32   2(DI), Z11
-	VPERMT2W    24(DI), Z3, Z11
-	VMOVDQU32   2(DI), Z21
-	VPERMT2W    24(DI), Z4, Z21
-	VPANDD      Z1, Z11, Z22
-	VPSHUFB     Z6, Z21, Z23
-	VPTESTMB    Z5, Z23, K2
-	VPADDB      Z2, Z22, K2, Z22
-	VPSRLW      $0x04, Z11, Z11
-	VPANDD      Z1, Z11, Z11
-	VPSHUFB     Z7, Z21, Z21
-	VPTESTMB    Z5, Z21, K2
-	VPADDB      Z2, Z11, K2, Z11
-	VMOVDQU32   90(DI), Z21
-	VPERMT2W    112(DI), Z3, Z21
-	VMOVDQU32   90(DI), Z23
-	VPERMT2W    112(DI), Z4, Z23
-	VPANDD      Z1, Z21, Z24
-	VPSHUFB     Z6, Z23, Z25
-	VPTESTMB    Z5, Z25, K2
-	VPADDB      Z2, Z24, K2, Z24
-	VPSRLW      $0x04, Z21, Z21
-	VPANDD      Z1, Z21, Z21
-	VPSHUFB     Z7, Z23, Z23
-	VPTESTMB    Z5, Z23, K2
-	VPADDB      Z2, Z21, K2, Z21
-	VPXORD      Z12, Z12, Z12
+	VPSHUFB     Z5, Z10, Z10
+	VPTESTMB    Z3, Z10, K3
+	VPADDB      Z2, Z9, K3, Z9
+	VMOVUPS     matmul512_quads1Q5_01<>+0(SB), Z10
+	VPERMI2W    Z8, Z7, Z10
+	VMOVUPS     matmul512_fifths1Q5_01<>+0(SB), Z12
+	VPERMI2W    Z8, Z7, Z12
+	VPANDD      Z1, Z10, Z23
+	VPSHUFB     Z4, Z12, Z24
+	VPTESTMB    Z3, Z24, K3
+	VPADDB      Z2, Z23, K3, Z23
+	VPSRLW      $0x04, Z10, Z10
+	VPANDD      Z1, Z10, Z10
+	VPSHUFB     Z5, Z12, Z12
+	VPTESTMB    Z3, Z12, K3
+	VPADDB      Z2, Z10, K3, Z10
+	VMOVUPS     matmul512_headsQ5_01<>+0(SB), Z12
+	VPERMI2W    Z7, Z6, Z12
+	VMOVUPS     matmul512_headsQ5_02<>+0(SB), Z6
+	VPERMT2W    Z8, Z6, Z12
+	VMOVUPS     (DI), Z6
+	VMOVUPS     64(DI), Z7
+	VMOVDQU32.Z 128(DI), K2, Z8
+	VMOVUPS     matmul512_quads0Q5_01<>+0(SB), Z24
+	VPERMI2W    Z7, Z6, Z24
+	VMOVUPS     matmul512_fifths0Q5_01<>+0(SB), Z25
+	VPERMI2W    Z7, Z6, Z25
+	VPANDD      Z1, Z24, Z26
+	VPSHUFB     Z4, Z25, Z27
+	VPTESTMB    Z3, Z27, K3
+	VPADDB      Z2, Z26, K3, Z26
+	VPSRLW      $0x04, Z24, Z24
+	VPANDD      Z1, Z24, Z24
+	VPSHUFB     Z5, Z25, Z25
+	VPTESTMB    Z3, Z25, K3
+	VPADDB      Z2, Z24, K3, Z24
+	VMOVUPS     matmul512_quads1Q5_01<>+0(SB), Z25
+	VPERMI2W    Z8, Z7, Z25
+	VMOVUPS     matmul512_fifths1Q5_01<>+0(SB), Z27
+	VPERMI2W    Z8, Z7, Z27
+	VPANDD      Z1, Z25, Z28
+	VPSHUFB     Z4, Z27, Z29
+	VPTESTMB    Z3, Z29, K3
+	VPADDB      Z2, Z28, K3, Z28
+	VPSRLW      $0x04, Z25, Z25
+	VPANDD      Z1, Z25, Z25
+	VPSHUFB     Z5, Z27, Z27
+	VPTESTMB    Z3, Z27, K3
+	VPADDB      Z2, Z25, K3, Z25
+	VMOVUPS     matmul512_headsQ5_01<>+0(SB), Z27
+	VPERMI2W    Z7, Z6, Z27
+	VMOVUPS     matmul512_headsQ5_02<>+0(SB), Z6
+	VPERMT2W    Z8, Z6, Z27
 	VPXORD      Z13, Z13, Z13
 	VPXORD      Z14, Z14, Z14
 	VPXORD      Z15, Z15, Z15
-	VMOVDQU32   (R8), Z23
-	VMOVDQU32   256(R8), Z25
-	VPDPBUSD    Z23, Z10, Z12
-	VPDPBUSD    Z25, Z20, Z13
-	VPDPBUSD    Z23, Z22, Z14
-	VPDPBUSD    Z25, Z24, Z15
-	VMOVDQU32   128(R8), Z23
-	VMOVDQU32   384(R8), Z25
-	VPDPBUSD    Z23, Z8, Z12
-	VPDPBUSD    Z25, Z9, Z13
-	VPDPBUSD    Z23, Z11, Z14
-	VPDPBUSD    Z25, Z21, Z15
-	VPSLLD      $0x08, Z12, Z12
+	VPXORD      Z16, Z16, Z16
+	VMOVDQU32   (R8), Z6
+	VMOVDQU32   256(R8), Z7
+	VPDPBUSD    Z6, Z11, Z13
+	VPDPBUSD    Z7, Z23, Z14
+	VPDPBUSD    Z6, Z26, Z15
+	VPDPBUSD    Z7, Z28, Z16
+	VMOVDQU32   128(R8), Z6
+	VMOVDQU32   384(R8), Z7
+	VPDPBUSD    Z6, Z9, Z13
+	VPDPBUSD    Z7, Z10, Z14
+	VPDPBUSD    Z6, Z24, Z15
+	VPDPBUSD    Z7, Z25, Z16
 	VPSLLD      $0x08, Z13, Z13
 	VPSLLD      $0x08, Z14, Z14
 	VPSLLD      $0x08, Z15, Z15
-	VMOVDQU32   64(R8), Z23
-	VMOVDQU32   320(R8), Z25
-	VPDPBUSD    Z10, Z23, Z12
-	VPDPBUSD    Z20, Z25, Z13
-	VPDPBUSD    Z22, Z23, Z14
-	VPDPBUSD    Z24, Z25, Z15
-	VMOVDQU32   192(R8), Z10
-	VMOVDQU32   448(R8), Z20
-	VPDPBUSD    Z8, Z10, Z12
-	VPDPBUSD    Z9, Z20, Z13
-	VPDPBUSD    Z11, Z10, Z14
-	VPDPBUSD    Z21, Z20, Z15
-	VMOVDQU32   (SI), Z8
-	VMOVDQU32   matmul512_collect22_2_1<>+0(SB), Z9
-	VPERMT2W    66(SI), Z9, Z8
-	VMOVDQU32   matmul512_collect22_2_2<>+0(SB), Z9
-	VPERMT2W    112(SI), Z9, Z8
-	VMOVDQU32   (DI), Z9
-	VMOVDQU32   matmul512_collect22_2_1<>+0(SB), Z10
-	VPERMT2W    66(DI), Z10, Z9
-	VMOVDQU32   matmul512_collect22_2_2<>+0(SB), Z10
-	VPERMT2W    112(DI), Z10, Z9
-	VPBLENDMW   Y9, Y8, K1, Y8
-	VCVTPH2PS   Y8, Z8
-	VSHUFPS     $0x88, Z13, Z12, Z9
-	VSHUFPS     $0xdd, Z13, Z12, Z10
-	VPADDD      Z10, Z9, Z9
-	VSHUFPS     $0x88, Z15, Z14, Z10
-	VSHUFPS     $0xdd, Z15, Z14, Z11
-	VPADDD      Z11, Z10, Z10
-	VSHUFPS     $0x88, Z10, Z9, Z11
-	VSHUFPS     $0xdd, Z10, Z9, Z9
-	VPADDD      Z9, Z11, Z11
-	VPSUBD      576(R8), Z11, Z11
-	VCVTDQ2PS   Z11, Z11
-	VMULPS      512(R8), Z8, Z8
-	VFMADD231PS Z8, Z11, Z0
+	VPSLLD      $0x08, Z16, Z16
+	VMOVDQU32   64(R8), Z6
+	VMOVDQU32   320(R8), Z7
+	VPDPBUSD    Z11, Z6, Z13
+	VPDPBUSD    Z23, Z7, Z14
+	VPDPBUSD    Z26, Z6, Z15
+	VPDPBUSD    Z28, Z7, Z16
+	VMOVDQU32   192(R8), Z6
+	VMOVDQU32   448(R8), Z7
+	VPDPBUSD    Z9, Z6, Z13
+	VPDPBUSD    Z10, Z7, Z14
+	VPDPBUSD    Z24, Z6, Z15
+	VPDPBUSD    Z25, Z7, Z16
+	VPBLENDMW   Z27, Z12, K1, Z17
+	VCVTPH2PS   Y17, Z17
+	VSHUFPS     $0x88, Z14, Z13, Z6
+	VSHUFPS     $0xdd, Z14, Z13, Z7
+	VPADDD      Z7, Z6, Z6
+	VSHUFPS     $0x88, Z16, Z15, Z7
+	VSHUFPS     $0xdd, Z16, Z15, Z8
+	VPADDD      Z8, Z7, Z7
+	VSHUFPS     $0x88, Z7, Z6, Z8
+	VSHUFPS     $0xdd, Z7, Z6, Z6
+	VPADDD      Z6, Z8, Z8
+	VPSUBD      576(R8), Z8, Z8
+	VCVTDQ2PS   Z8, Z8
+	VMULPS      512(R8), Z17, Z17
+	VFMADD231PS Z17, Z8, Z0
 	ADDQ        $0x000000b0, SI
 	ADDQ        $0x000000b0, DI
 	ADDQ        $0x00000280, R8
@@ -2955,7 +3063,7 @@ tail:
 	MOVQ  mask+32(FP), R9
 	TESTL R9, R9
 	JZ    end
-	KMOVW R9, K2
+	KMOVW R9, K3
 	MOVQ  tail+40(FP), R9
 	TESTQ R9, R9
 	JZ    between
@@ -2963,131 +3071,135 @@ tail:
 	LEAQ  176(R9), DI
 
 between:
-	VMOVDQU32   2(SI), Z8
-	VPERMT2W    24(SI), Z3, Z8
-	VMOVDQU32   2(SI), Z9
-	VPERMT2W    24(SI), Z4, Z9
-	VPANDD      Z1, Z8, Z10
-	VPSHUFB     Z6, Z9, Z11
-	VPTESTMB    Z5, Z11, K3
-	VPADDB      Z2, Z10, K3, Z10
-	VPSRLW      $0x04, Z8, Z8
-	VPANDD      Z1, Z8, Z8
-	VPSHUFB     Z7, Z9, Z9
-	VPTESTMB    Z5, Z9, K3
-	VPADDB      Z2, Z8, K3, Z8
-	VMOVDQU32   90(SI), Z9
-	VPERMT2W    112(SI), Z3, Z9
-	VMOVDQU32   90(SI), Z11
-	VPERMT2W    112(SI), Z4, Z11
-	VPANDD      Z1, Z9, Z20
-	VPSHUFB     Z6, Z11, Z21
-	VPTESTMB    Z5, Z21, K3
-	VPADDB      Z2, Z20, K3, Z20
+	VMOVUPS     (SI), Z6
+	VMOVUPS     64(SI), Z7
+	VMOVDQU32.Z 128(SI), K2, Z8
+	VMOVUPS     matmul512_quads0Q5_01<>+0(SB), Z9
+	VPERMI2W    Z7, Z6, Z9
+	VMOVUPS     matmul512_fifths0Q5_01<>+0(SB), Z10
+	VPERMI2W    Z7, Z6, Z10
+	VPANDD      Z1, Z9, Z11
+	VPSHUFB     Z4, Z10, Z12
+	VPTESTMB    Z3, Z12, K4
+	VPADDB      Z2, Z11, K4, Z11
 	VPSRLW      $0x04, Z9, Z9
 	VPANDD      Z1, Z9, Z9
-	VPSHUFB     Z7, Z11, Z11
-	VPTESTMB    Z5, Z11, K3
-	VPADDB      Z2, Z9, K3, Z9
-	VMOVDQU32   2(DI), Z11
-	VPERMT2W    24(DI), Z3, Z11
-	VMOVDQU32   2(DI), Z21
-	VPERMT2W    24(DI), Z4, Z21
-	VPANDD      Z1, Z11, Z22
-	VPSHUFB     Z6, Z21, Z23
-	VPTESTMB    Z5, Z23, K3
-	VPADDB      Z2, Z22, K3, Z22
-	VPSRLW      $0x04, Z11, Z11
-	VPANDD      Z1, Z11, Z11
-	VPSHUFB     Z7, Z21, Z21
-	VPTESTMB    Z5, Z21, K3
-	VPADDB      Z2, Z11, K3, Z11
-	VMOVDQU32   90(DI), Z21
-	VPERMT2W    112(DI), Z3, Z21
-	VMOVDQU32   90(DI), Z23
-	VPERMT2W    112(DI), Z4, Z23
-	VPANDD      Z1, Z21, Z24
-	VPSHUFB     Z6, Z23, Z25
-	VPTESTMB    Z5, Z25, K3
-	VPADDB      Z2, Z24, K3, Z24
-	VPSRLW      $0x04, Z21, Z21
-	VPANDD      Z1, Z21, Z21
-	VPSHUFB     Z7, Z23, Z23
-	VPTESTMB    Z5, Z23, K3
-	VPADDB      Z2, Z21, K3, Z21
-	VPXORD      Z16, Z16, Z16
-	VPXORD      Z17, Z17, Z17
+	VPSHUFB     Z5, Z10, Z10
+	VPTESTMB    Z3, Z10, K4
+	VPADDB      Z2, Z9, K4, Z9
+	VMOVUPS     matmul512_quads1Q5_01<>+0(SB), Z10
+	VPERMI2W    Z8, Z7, Z10
+	VMOVUPS     matmul512_fifths1Q5_01<>+0(SB), Z12
+	VPERMI2W    Z8, Z7, Z12
+	VPANDD      Z1, Z10, Z23
+	VPSHUFB     Z4, Z12, Z24
+	VPTESTMB    Z3, Z24, K4
+	VPADDB      Z2, Z23, K4, Z23
+	VPSRLW      $0x04, Z10, Z10
+	VPANDD      Z1, Z10, Z10
+	VPSHUFB     Z5, Z12, Z12
+	VPTESTMB    Z3, Z12, K4
+	VPADDB      Z2, Z10, K4, Z10
+	VMOVUPS     matmul512_headsQ5_01<>+0(SB), Z12
+	VPERMI2W    Z7, Z6, Z12
+	VMOVUPS     matmul512_headsQ5_02<>+0(SB), Z6
+	VPERMT2W    Z8, Z6, Z12
+	VMOVUPS     (DI), Z6
+	VMOVUPS     64(DI), Z7
+	VMOVDQU32.Z 128(DI), K2, Z8
+	VMOVUPS     matmul512_quads0Q5_01<>+0(SB), Z24
+	VPERMI2W    Z7, Z6, Z24
+	VMOVUPS     matmul512_fifths0Q5_01<>+0(SB), Z25
+	VPERMI2W    Z7, Z6, Z25
+	VPANDD      Z1, Z24, Z26
+	VPSHUFB     Z4, Z25, Z27
+	VPTESTMB    Z3, Z27, K4
+	VPADDB      Z2, Z26, K4, Z26
+	VPSRLW      $0x04, Z24, Z24
+	VPANDD      Z1, Z24, Z24
+	VPSHUFB     Z5, Z25, Z25
+	VPTESTMB    Z3, Z25, K4
+	VPADDB      Z2, Z24, K4, Z24
+	VMOVUPS     matmul512_quads1Q5_01<>+0(SB), Z25
+	VPERMI2W    Z8, Z7, Z25
+	VMOVUPS     matmul512_fifths1Q5_01<>+0(SB), Z27
+	VPERMI2W    Z8, Z7, Z27
+	VPANDD      Z1, Z25, Z28
+	VPSHUFB     Z4, Z27, Z29
+	VPTESTMB    Z3, Z29, K4
+	VPADDB      Z2, Z28, K4, Z28
+	VPSRLW      $0x04, Z25, Z25
+	VPANDD      Z1, Z25, Z25
+	VPSHUFB     Z5, Z27, Z27
+	VPTESTMB    Z3, Z27, K4
+	VPADDB      Z2, Z25, K4, Z25
+	VMOVUPS     matmul512_headsQ5_01<>+0(SB), Z27
+	VPERMI2W    Z7, Z6, Z27
+	VMOVUPS     matmul512_headsQ5_02<>+0(SB), Z6
+	VPERMT2W    Z8, Z6, Z27
 	VPXORD      Z18, Z18, Z18
 	VPXORD      Z19, Z19, Z19
-	VMOVDQU32   (R8), Z23
-	VMOVDQU32   256(R8), Z25
-	VPDPBUSD    Z23, Z10, Z16
-	VPDPBUSD    Z25, Z20, Z17
-	VPDPBUSD    Z23, Z22, Z18
-	VPDPBUSD    Z25, Z24, Z19
-	VMOVDQU32   128(R8), Z23
-	VMOVDQU32   384(R8), Z25
-	VPDPBUSD    Z23, Z8, Z16
-	VPDPBUSD    Z25, Z9, Z17
-	VPDPBUSD    Z23, Z11, Z18
-	VPDPBUSD    Z25, Z21, Z19
-	VPSLLD      $0x08, Z16, Z16
-	VPSLLD      $0x08, Z17, Z17
+	VPXORD      Z20, Z20, Z20
+	VPXORD      Z21, Z21, Z21
+	VMOVDQU32   (R8), Z6
+	VMOVDQU32   256(R8), Z7
+	VPDPBUSD    Z6, Z11, Z18
+	VPDPBUSD    Z7, Z23, Z19
+	VPDPBUSD    Z6, Z26, Z20
+	VPDPBUSD    Z7, Z28, Z21
+	VMOVDQU32   128(R8), Z6
+	VMOVDQU32   384(R8), Z7
+	VPDPBUSD    Z6, Z9, Z18
+	VPDPBUSD    Z7, Z10, Z19
+	VPDPBUSD    Z6, Z24, Z20
+	VPDPBUSD    Z7, Z25, Z21
 	VPSLLD      $0x08, Z18, Z18
 	VPSLLD      $0x08, Z19, Z19
-	VMOVDQU32   64(R8), Z23
-	VMOVDQU32   320(R8), Z25
-	VPDPBUSD    Z10, Z23, Z16
-	VPDPBUSD    Z20, Z25, Z17
-	VPDPBUSD    Z22, Z23, Z18
-	VPDPBUSD    Z24, Z25, Z19
-	VMOVDQU32   192(R8), Z10
-	VMOVDQU32   448(R8), Z20
-	VPDPBUSD    Z8, Z10, Z16
-	VPDPBUSD    Z9, Z20, Z17
-	VPDPBUSD    Z11, Z10, Z18
-	VPDPBUSD    Z21, Z20, Z19
-	VMOVDQU32   (SI), Z8
-	VMOVDQU32   matmul512_collect22_2_1<>+0(SB), Z9
-	VPERMT2W    66(SI), Z9, Z8
-	VMOVDQU32   matmul512_collect22_2_2<>+0(SB), Z9
-	VPERMT2W    112(SI), Z9, Z8
-	VMOVDQU32   (DI), Z9
-	VMOVDQU32   matmul512_collect22_2_1<>+0(SB), Z10
-	VPERMT2W    66(DI), Z10, Z9
-	VMOVDQU32   matmul512_collect22_2_2<>+0(SB), Z10
-	VPERMT2W    112(DI), Z10, Z9
-	VPBLENDMW   Y9, Y8, K1, Y8
-	VCVTPH2PS   Y8, Z8
-	VSHUFPS     $0x88, Z17, Z16, Z9
-	VSHUFPS     $0xdd, Z17, Z16, Z10
-	VPADDD      Z10, Z9, Z9
-	VSHUFPS     $0x88, Z19, Z18, Z10
-	VSHUFPS     $0xdd, Z19, Z18, Z11
-	VPADDD      Z11, Z10, Z10
-	VSHUFPS     $0x88, Z10, Z9, Z11
-	VSHUFPS     $0xdd, Z10, Z9, Z9
-	VPADDD      Z9, Z11, Z11
-	VPSUBD      576(R8), Z11, Z11
-	VCVTDQ2PS   Z11, Z11
-	VMOVAPS.Z   Z8, K2, Z8
-	VMULPS      512(R8), Z8, Z8
-	VFMADD231PS Z8, Z11, Z0
+	VPSLLD      $0x08, Z20, Z20
+	VPSLLD      $0x08, Z21, Z21
+	VMOVDQU32   64(R8), Z6
+	VMOVDQU32   320(R8), Z7
+	VPDPBUSD    Z11, Z6, Z18
+	VPDPBUSD    Z23, Z7, Z19
+	VPDPBUSD    Z26, Z6, Z20
+	VPDPBUSD    Z28, Z7, Z21
+	VMOVDQU32   192(R8), Z6
+	VMOVDQU32   448(R8), Z7
+	VPDPBUSD    Z9, Z6, Z18
+	VPDPBUSD    Z10, Z7, Z19
+	VPDPBUSD    Z24, Z6, Z20
+	VPDPBUSD    Z25, Z7, Z21
+	VPBLENDMW   Z27, Z12, K1, Z22
+	VCVTPH2PS   Y22, Z22
+	VSHUFPS     $0x88, Z19, Z18, Z6
+	VSHUFPS     $0xdd, Z19, Z18, Z7
+	VPADDD      Z7, Z6, Z6
+	VSHUFPS     $0x88, Z21, Z20, Z7
+	VSHUFPS     $0xdd, Z21, Z20, Z8
+	VPADDD      Z8, Z7, Z7
+	VSHUFPS     $0x88, Z7, Z6, Z8
+	VSHUFPS     $0xdd, Z7, Z6, Z6
+	VPADDD      Z6, Z8, Z8
+	VPSUBD      576(R8), Z8, Z8
+	VCVTDQ2PS   Z8, Z8
+	VMOVAPS.Z   Z22, K3, Z22
+	VMULPS      512(R8), Z22, Z22
+	VFMADD231PS Z22, Z8, Z0
 
 end:
-	VMOVDQU32     matmul512_orderQ5_0<>+0(SB), Z9
-	VPERMPS       Z0, Z9, Z8
-	VSHUFF32X4    $0xb1, Z8, Z8, Z9
-	VADDPS        Z9, Z8, Z8
-	VSHUFPS       $0x4e, Z8, Z8, Z9
-	VADDPS        Z9, Z8, Z8
-	VSHUFPS       $0xb1, Z8, Z8, Z9
-	VADDPS        Z9, Z8, Z8
-	VMOVSS        X8, (DX)
+	VMOVDQU32     matmul512_orderQ5_0<>+0(SB), Z7
+	VPERMPS       Z0, Z7, Z6
+	VSHUFF32X4    $0xb1, Z6, Z6, Z7
+	VADDPS        Z7, Z6, Z6
+	VSHUFPS       $0x4e, Z6, Z6, Z7
+	VADDPS        Z7, Z6, Z6
+	VSHUFPS       $0xb1, Z6, Z6, Z7
+	VADDPS        Z7, Z6, Z6
+	VMOVSS        X6, (DX)
 	CMPQ          CX, $0x01
 	JEQ           odd
-	VEXTRACTF32X4 $0x02, Z8, X8
-	VMOVSS        X8, 4(DX)
+	VEXTRACTF32X4 $0x02, Z6, X6
+	VMOVSS        X6, 4(DX)
 
 odd:
 	LEAQ (AX)(BX*2), AX
@@ -3114,42 +3226,6 @@ DATA matmul512_sixteen<>+52(SB)/4, $0x10101010
 DATA matmul512_sixteen<>+56(SB)/4, $0x10101010
 DATA matmul512_sixteen<>+60(SB)/4, $0x10101010
 GLOBL matmul512_sixteen<>(SB), RODATA|NOPTR, $64
-
-DATA matmul512_quads22_2<>+0(SB)/4, $0x00030002
-DATA matmul512_quads22_2<>+4(SB)/4, $0x00050004
-DATA matmul512_quads22_2<>+8(SB)/4, $0x00070006
-DATA matmul512_quads22_2<>+12(SB)/4, $0x00090008
-DATA matmul512_quads22_2<>+16(SB)/4, $0x000e000d
-DATA matmul512_quads22_2<>+20(SB)/4, $0x0010000f
-DATA matmul512_quads22_2<>+24(SB)/4, $0x00120011
-DATA matmul512_quads22_2<>+28(SB)/4, $0x00140013
-DATA matmul512_quads22_2<>+32(SB)/4, $0x00190018
-DATA matmul512_quads22_2<>+36(SB)/4, $0x001b001a
-DATA matmul512_quads22_2<>+40(SB)/4, $0x001d001c
-DATA matmul512_quads22_2<>+44(SB)/4, $0x001f001e
-DATA matmul512_quads22_2<>+48(SB)/4, $0x00390038
-DATA matmul512_quads22_2<>+52(SB)/4, $0x003b003a
-DATA matmul512_quads22_2<>+56(SB)/4, $0x003d003c
-DATA matmul512_quads22_2<>+60(SB)/4, $0x003f003e
-GLOBL matmul512_quads22_2<>(SB), RODATA|NOPTR, $64
-
-DATA matmul512_bits22_2<>+0(SB)/4, $0x00010000
-DATA matmul512_bits22_2<>+4(SB)/4, $0x00010000
-DATA matmul512_bits22_2<>+8(SB)/4, $0x00010000
-DATA matmul512_bits22_2<>+12(SB)/4, $0x00010000
-DATA matmul512_bits22_2<>+16(SB)/4, $0x000c000b
-DATA matmul512_bits22_2<>+20(SB)/4, $0x000c000b
-DATA matmul512_bits22_2<>+24(SB)/4, $0x000c000b
-DATA matmul512_bits22_2<>+28(SB)/4, $0x000c000b
-DATA matmul512_bits22_2<>+32(SB)/4, $0x00170016
-DATA matmul512_bits22_2<>+36(SB)/4, $0x00170016
-DATA matmul512_bits22_2<>+40(SB)/4, $0x00170016
-DATA matmul512_bits22_2<>+44(SB)/4, $0x00170016
-DATA matmul512_bits22_2<>+48(SB)/4, $0x00370036
-DATA matmul512_bits22_2<>+52(SB)/4, $0x00370036
-DATA matmul512_bits22_2<>+56(SB)/4, $0x00370036
-DATA matmul512_bits22_2<>+60(SB)/4, $0x00370036
-GLOBL matmul512_bits22_2<>(SB), RODATA|NOPTR, $64
 
 DATA matmul512_bit<>+0(SB)/4, $0x08040201
 DATA matmul512_bit<>+4(SB)/4, $0x80402010
@@ -3205,41 +3281,113 @@ DATA matmul512_spread1<>+56(SB)/4, $0x03030303
 DATA matmul512_spread1<>+60(SB)/4, $0x03030303
 GLOBL matmul512_spread1<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect22_2_1<>+0(SB)/4, $0x002b0000
-DATA matmul512_collect22_2_1<>+4(SB)/4, $0x002b0000
-DATA matmul512_collect22_2_1<>+8(SB)/4, $0x0036000b
-DATA matmul512_collect22_2_1<>+12(SB)/4, $0x0036000b
-DATA matmul512_collect22_2_1<>+16(SB)/4, $0x00090016
-DATA matmul512_collect22_2_1<>+20(SB)/4, $0x000b0016
-DATA matmul512_collect22_2_1<>+24(SB)/4, $0x000d0020
-DATA matmul512_collect22_2_1<>+28(SB)/4, $0x000f0020
-DATA matmul512_collect22_2_1<>+32(SB)/4, $0x002b0000
-DATA matmul512_collect22_2_1<>+36(SB)/4, $0x002b0000
-DATA matmul512_collect22_2_1<>+40(SB)/4, $0x0036000b
-DATA matmul512_collect22_2_1<>+44(SB)/4, $0x0036000b
-DATA matmul512_collect22_2_1<>+48(SB)/4, $0x00090016
-DATA matmul512_collect22_2_1<>+52(SB)/4, $0x000b0016
-DATA matmul512_collect22_2_1<>+56(SB)/4, $0x000d0020
-DATA matmul512_collect22_2_1<>+60(SB)/4, $0x000f0020
-GLOBL matmul512_collect22_2_1<>(SB), RODATA|NOPTR, $64
+DATA matmul512_quads0Q5_01<>+0(SB)/4, $0x00040003
+DATA matmul512_quads0Q5_01<>+4(SB)/4, $0x00060005
+DATA matmul512_quads0Q5_01<>+8(SB)/4, $0x00080007
+DATA matmul512_quads0Q5_01<>+12(SB)/4, $0x000a0009
+DATA matmul512_quads0Q5_01<>+16(SB)/4, $0x000f000e
+DATA matmul512_quads0Q5_01<>+20(SB)/4, $0x00110010
+DATA matmul512_quads0Q5_01<>+24(SB)/4, $0x00130012
+DATA matmul512_quads0Q5_01<>+28(SB)/4, $0x00150014
+DATA matmul512_quads0Q5_01<>+32(SB)/4, $0x001a0019
+DATA matmul512_quads0Q5_01<>+36(SB)/4, $0x001c001b
+DATA matmul512_quads0Q5_01<>+40(SB)/4, $0x001e001d
+DATA matmul512_quads0Q5_01<>+44(SB)/4, $0x0020001f
+DATA matmul512_quads0Q5_01<>+48(SB)/4, $0x00250024
+DATA matmul512_quads0Q5_01<>+52(SB)/4, $0x00270026
+DATA matmul512_quads0Q5_01<>+56(SB)/4, $0x00290028
+DATA matmul512_quads0Q5_01<>+60(SB)/4, $0x002b002a
+GLOBL matmul512_quads0Q5_01<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect22_2_2<>+0(SB)/4, $0x00010000
-DATA matmul512_collect22_2_2<>+4(SB)/4, $0x00030002
-DATA matmul512_collect22_2_2<>+8(SB)/4, $0x00050004
-DATA matmul512_collect22_2_2<>+12(SB)/4, $0x00070006
-DATA matmul512_collect22_2_2<>+16(SB)/4, $0x002a0008
-DATA matmul512_collect22_2_2<>+20(SB)/4, $0x002a000a
-DATA matmul512_collect22_2_2<>+24(SB)/4, $0x0035000c
-DATA matmul512_collect22_2_2<>+28(SB)/4, $0x0035000e
-DATA matmul512_collect22_2_2<>+32(SB)/4, $0x00010000
-DATA matmul512_collect22_2_2<>+36(SB)/4, $0x00030002
-DATA matmul512_collect22_2_2<>+40(SB)/4, $0x00050004
-DATA matmul512_collect22_2_2<>+44(SB)/4, $0x00070006
-DATA matmul512_collect22_2_2<>+48(SB)/4, $0x002a0008
-DATA matmul512_collect22_2_2<>+52(SB)/4, $0x002a000a
-DATA matmul512_collect22_2_2<>+56(SB)/4, $0x0035000c
-DATA matmul512_collect22_2_2<>+60(SB)/4, $0x0035000e
-GLOBL matmul512_collect22_2_2<>(SB), RODATA|NOPTR, $64
+DATA matmul512_fifths0Q5_01<>+0(SB)/4, $0x00020001
+DATA matmul512_fifths0Q5_01<>+4(SB)/4, $0x00020001
+DATA matmul512_fifths0Q5_01<>+8(SB)/4, $0x00020001
+DATA matmul512_fifths0Q5_01<>+12(SB)/4, $0x00020001
+DATA matmul512_fifths0Q5_01<>+16(SB)/4, $0x000d000c
+DATA matmul512_fifths0Q5_01<>+20(SB)/4, $0x000d000c
+DATA matmul512_fifths0Q5_01<>+24(SB)/4, $0x000d000c
+DATA matmul512_fifths0Q5_01<>+28(SB)/4, $0x000d000c
+DATA matmul512_fifths0Q5_01<>+32(SB)/4, $0x00180017
+DATA matmul512_fifths0Q5_01<>+36(SB)/4, $0x00180017
+DATA matmul512_fifths0Q5_01<>+40(SB)/4, $0x00180017
+DATA matmul512_fifths0Q5_01<>+44(SB)/4, $0x00180017
+DATA matmul512_fifths0Q5_01<>+48(SB)/4, $0x00230022
+DATA matmul512_fifths0Q5_01<>+52(SB)/4, $0x00230022
+DATA matmul512_fifths0Q5_01<>+56(SB)/4, $0x00230022
+DATA matmul512_fifths0Q5_01<>+60(SB)/4, $0x00230022
+GLOBL matmul512_fifths0Q5_01<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_quads1Q5_01<>+0(SB)/4, $0x0010000f
+DATA matmul512_quads1Q5_01<>+4(SB)/4, $0x00120011
+DATA matmul512_quads1Q5_01<>+8(SB)/4, $0x00140013
+DATA matmul512_quads1Q5_01<>+12(SB)/4, $0x00160015
+DATA matmul512_quads1Q5_01<>+16(SB)/4, $0x001b001a
+DATA matmul512_quads1Q5_01<>+20(SB)/4, $0x001d001c
+DATA matmul512_quads1Q5_01<>+24(SB)/4, $0x001f001e
+DATA matmul512_quads1Q5_01<>+28(SB)/4, $0x00210020
+DATA matmul512_quads1Q5_01<>+32(SB)/4, $0x00260025
+DATA matmul512_quads1Q5_01<>+36(SB)/4, $0x00280027
+DATA matmul512_quads1Q5_01<>+40(SB)/4, $0x002a0029
+DATA matmul512_quads1Q5_01<>+44(SB)/4, $0x002c002b
+DATA matmul512_quads1Q5_01<>+48(SB)/4, $0x00310030
+DATA matmul512_quads1Q5_01<>+52(SB)/4, $0x00330032
+DATA matmul512_quads1Q5_01<>+56(SB)/4, $0x00350034
+DATA matmul512_quads1Q5_01<>+60(SB)/4, $0x00370036
+GLOBL matmul512_quads1Q5_01<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_fifths1Q5_01<>+0(SB)/4, $0x000e000d
+DATA matmul512_fifths1Q5_01<>+4(SB)/4, $0x000e000d
+DATA matmul512_fifths1Q5_01<>+8(SB)/4, $0x000e000d
+DATA matmul512_fifths1Q5_01<>+12(SB)/4, $0x000e000d
+DATA matmul512_fifths1Q5_01<>+16(SB)/4, $0x00190018
+DATA matmul512_fifths1Q5_01<>+20(SB)/4, $0x00190018
+DATA matmul512_fifths1Q5_01<>+24(SB)/4, $0x00190018
+DATA matmul512_fifths1Q5_01<>+28(SB)/4, $0x00190018
+DATA matmul512_fifths1Q5_01<>+32(SB)/4, $0x00240023
+DATA matmul512_fifths1Q5_01<>+36(SB)/4, $0x00240023
+DATA matmul512_fifths1Q5_01<>+40(SB)/4, $0x00240023
+DATA matmul512_fifths1Q5_01<>+44(SB)/4, $0x00240023
+DATA matmul512_fifths1Q5_01<>+48(SB)/4, $0x002f002e
+DATA matmul512_fifths1Q5_01<>+52(SB)/4, $0x002f002e
+DATA matmul512_fifths1Q5_01<>+56(SB)/4, $0x002f002e
+DATA matmul512_fifths1Q5_01<>+60(SB)/4, $0x002f002e
+GLOBL matmul512_fifths1Q5_01<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsQ5_01<>+0(SB)/4, $0x002c0000
+DATA matmul512_headsQ5_01<>+4(SB)/4, $0x002c0000
+DATA matmul512_headsQ5_01<>+8(SB)/4, $0x0037000b
+DATA matmul512_headsQ5_01<>+12(SB)/4, $0x0037000b
+DATA matmul512_headsQ5_01<>+16(SB)/4, $0x00000016
+DATA matmul512_headsQ5_01<>+20(SB)/4, $0x00000016
+DATA matmul512_headsQ5_01<>+24(SB)/4, $0x00000021
+DATA matmul512_headsQ5_01<>+28(SB)/4, $0x00000021
+DATA matmul512_headsQ5_01<>+32(SB)/4, $0x002d0001
+DATA matmul512_headsQ5_01<>+36(SB)/4, $0x002d0001
+DATA matmul512_headsQ5_01<>+40(SB)/4, $0x0038000c
+DATA matmul512_headsQ5_01<>+44(SB)/4, $0x0038000c
+DATA matmul512_headsQ5_01<>+48(SB)/4, $0x00000017
+DATA matmul512_headsQ5_01<>+52(SB)/4, $0x00000017
+DATA matmul512_headsQ5_01<>+56(SB)/4, $0x00000022
+DATA matmul512_headsQ5_01<>+60(SB)/4, $0x00000022
+GLOBL matmul512_headsQ5_01<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsQ5_02<>+0(SB)/4, $0x00010000
+DATA matmul512_headsQ5_02<>+4(SB)/4, $0x00030002
+DATA matmul512_headsQ5_02<>+8(SB)/4, $0x00050004
+DATA matmul512_headsQ5_02<>+12(SB)/4, $0x00070006
+DATA matmul512_headsQ5_02<>+16(SB)/4, $0x00220008
+DATA matmul512_headsQ5_02<>+20(SB)/4, $0x0022000a
+DATA matmul512_headsQ5_02<>+24(SB)/4, $0x002d000c
+DATA matmul512_headsQ5_02<>+28(SB)/4, $0x002d000e
+DATA matmul512_headsQ5_02<>+32(SB)/4, $0x00110010
+DATA matmul512_headsQ5_02<>+36(SB)/4, $0x00130012
+DATA matmul512_headsQ5_02<>+40(SB)/4, $0x00150014
+DATA matmul512_headsQ5_02<>+44(SB)/4, $0x00170016
+DATA matmul512_headsQ5_02<>+48(SB)/4, $0x00230018
+DATA matmul512_headsQ5_02<>+52(SB)/4, $0x0023001a
+DATA matmul512_headsQ5_02<>+56(SB)/4, $0x002e001c
+DATA matmul512_headsQ5_02<>+60(SB)/4, $0x002e001e
+GLOBL matmul512_headsQ5_02<>(SB), RODATA|NOPTR, $64
 
 DATA matmul512_orderQ5_0<>+0(SB)/4, $0x00000000
 DATA matmul512_orderQ5_0<>+4(SB)/4, $0x00000004
@@ -3260,21 +3408,21 @@ DATA matmul512_orderQ5_0<>+60(SB)/4, $0x0000000f
 GLOBL matmul512_orderQ5_0<>(SB), RODATA|NOPTR, $64
 
 // func unpackQ5_0AVX512(dst *byte, first *byte, second *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·unpackQ5_0AVX512(SB), NOSPLIT, $0-32
 	MOVQ      first+8(FP), AX
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
+	MOVL      $0x00000fff, SI
+	KMOVW     SI, K2
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z0
 	VMOVDQU32 matmul512_sixteen<>+0(SB), Z1
-	VMOVDQU32 matmul512_quads22_2<>+0(SB), Z2
-	VMOVDQU32 matmul512_bits22_2<>+0(SB), Z3
-	VMOVDQU32 matmul512_bit<>+0(SB), Z4
-	VMOVDQU32 matmul512_spread0<>+0(SB), Z5
-	VMOVDQU32 matmul512_spread1<>+0(SB), Z6
+	VMOVDQU32 matmul512_bit<>+0(SB), Z2
+	VMOVDQU32 matmul512_spread0<>+0(SB), Z3
+	VMOVDQU32 matmul512_spread1<>+0(SB), Z4
 
 group:
 	PREFETCHT1  16384(AX)
@@ -3283,146 +3431,150 @@ group:
 	PREFETCHT1  16448(CX)
 	PREFETCHT1  16512(AX)
 	PREFETCHT1  16512(CX)
-	VMOVDQU32   2(AX), Z7
-	VPERMT2W    24(AX), Z2, Z7
-	VMOVDQU32   2(AX), Z8
-	VPERMT2W    24(AX), Z3, Z8
-	VPANDD      Z0, Z7, Z9
-	VPSHUFB     Z5, Z8, Z10
-	VPTESTMB    Z4, Z10, K2
-	VPADDB      Z1, Z9, K2, Z9
-	VPSRLW      $0x04, Z7, Z7
-	VPANDD      Z0, Z7, Z7
-	VPSHUFB     Z6, Z8, Z8
-	VPTESTMB    Z4, Z8, K2
-	VPADDB      Z1, Z7, K2, Z7
-	VMOVDQU32   90(AX), Z8
-	VPERMT2W    112(AX), Z2, Z8
-	VMOVDQU32   90(AX), Z10
-	VPERMT2W    112(AX), Z3, Z10
-	VPANDD      Z0, Z8, Z11
-	VPSHUFB     Z5, Z10, Z12
-	VPTESTMB    Z4, Z12, K2
-	VPADDB      Z1, Z11, K2, Z11
+	VMOVUPS     (AX), Z5
+	VMOVUPS     64(AX), Z6
+	VMOVDQU32.Z 128(AX), K2, Z7
+	VMOVUPS     matmul512_quads0Q5_01<>+0(SB), Z8
+	VPERMI2W    Z6, Z5, Z8
+	VMOVUPS     matmul512_fifths0Q5_01<>+0(SB), Z9
+	VPERMI2W    Z6, Z5, Z9
+	VPANDD      Z0, Z8, Z10
+	VPSHUFB     Z3, Z9, Z11
+	VPTESTMB    Z2, Z11, K3
+	VPADDB      Z1, Z10, K3, Z10
 	VPSRLW      $0x04, Z8, Z8
 	VPANDD      Z0, Z8, Z8
-	VPSHUFB     Z6, Z10, Z10
-	VPTESTMB    Z4, Z10, K2
-	VPADDB      Z1, Z8, K2, Z8
-	VMOVDQU32   2(CX), Z10
-	VPERMT2W    24(CX), Z2, Z10
-	VMOVDQU32   2(CX), Z12
-	VPERMT2W    24(CX), Z3, Z12
-	VPANDD      Z0, Z10, Z13
-	VPSHUFB     Z5, Z12, Z14
-	VPTESTMB    Z4, Z14, K2
-	VPADDB      Z1, Z13, K2, Z13
-	VPSRLW      $0x04, Z10, Z10
-	VPANDD      Z0, Z10, Z10
-	VPSHUFB     Z6, Z12, Z12
-	VPTESTMB    Z4, Z12, K2
-	VPADDB      Z1, Z10, K2, Z10
-	VMOVDQU32   90(CX), Z12
-	VPERMT2W    112(CX), Z2, Z12
-	VMOVDQU32   90(CX), Z14
-	VPERMT2W    112(CX), Z3, Z14
-	VPANDD      Z0, Z12, Z15
-	VPSHUFB     Z5, Z14, Z16
-	VPTESTMB    Z4, Z16, K2
-	VPADDB      Z1, Z15, K2, Z15
-	VPSRLW      $0x04, Z12, Z12
-	VPANDD      Z0, Z12, Z12
-	VPSHUFB     Z6, Z14, Z14
-	VPTESTMB    Z4, Z14, K2
-	VPADDB      Z1, Z12, K2, Z12
-	VMOVUPS     matmul512_byRowQ5_0<>+0(SB), Z14
-	VPUNPCKLDQ  Z11, Z9, Z16
-	VPUNPCKLDQ  Z15, Z13, Z17
-	VPUNPCKHDQ  Z11, Z9, Z9
-	VPUNPCKHDQ  Z15, Z13, Z13
-	VPUNPCKLQDQ Z17, Z16, Z11
-	VPUNPCKHQDQ Z17, Z16, Z15
-	VPUNPCKLQDQ Z13, Z9, Z16
-	VPUNPCKHQDQ Z13, Z9, Z9
-	VPERMD      Z11, Z14, Z11
-	VPANDD      matmul512_evenBytes<>+0(SB), Z11, Z13
+	VPSHUFB     Z4, Z9, Z9
+	VPTESTMB    Z2, Z9, K3
+	VPADDB      Z1, Z8, K3, Z8
+	VMOVUPS     matmul512_quads1Q5_01<>+0(SB), Z9
+	VPERMI2W    Z7, Z6, Z9
+	VMOVUPS     matmul512_fifths1Q5_01<>+0(SB), Z11
+	VPERMI2W    Z7, Z6, Z11
+	VPANDD      Z0, Z9, Z13
+	VPSHUFB     Z3, Z11, Z14
+	VPTESTMB    Z2, Z14, K3
+	VPADDB      Z1, Z13, K3, Z13
+	VPSRLW      $0x04, Z9, Z9
+	VPANDD      Z0, Z9, Z9
+	VPSHUFB     Z4, Z11, Z11
+	VPTESTMB    Z2, Z11, K3
+	VPADDB      Z1, Z9, K3, Z9
+	VMOVUPS     matmul512_headsQ5_01<>+0(SB), Z11
+	VPERMI2W    Z6, Z5, Z11
+	VMOVUPS     matmul512_headsQ5_02<>+0(SB), Z5
+	VPERMT2W    Z7, Z5, Z11
+	VMOVUPS     (CX), Z5
+	VMOVUPS     64(CX), Z6
+	VMOVDQU32.Z 128(CX), K2, Z7
+	VMOVUPS     matmul512_quads0Q5_01<>+0(SB), Z14
+	VPERMI2W    Z6, Z5, Z14
+	VMOVUPS     matmul512_fifths0Q5_01<>+0(SB), Z15
+	VPERMI2W    Z6, Z5, Z15
+	VPANDD      Z0, Z14, Z16
+	VPSHUFB     Z3, Z15, Z17
+	VPTESTMB    Z2, Z17, K3
+	VPADDB      Z1, Z16, K3, Z16
+	VPSRLW      $0x04, Z14, Z14
+	VPANDD      Z0, Z14, Z14
+	VPSHUFB     Z4, Z15, Z15
+	VPTESTMB    Z2, Z15, K3
+	VPADDB      Z1, Z14, K3, Z14
+	VMOVUPS     matmul512_quads1Q5_01<>+0(SB), Z15
+	VPERMI2W    Z7, Z6, Z15
+	VMOVUPS     matmul512_fifths1Q5_01<>+0(SB), Z17
+	VPERMI2W    Z7, Z6, Z17
+	VPANDD      Z0, Z15, Z18
+	VPSHUFB     Z3, Z17, Z19
+	VPTESTMB    Z2, Z19, K3
+	VPADDB      Z1, Z18, K3, Z18
+	VPSRLW      $0x04, Z15, Z15
+	VPANDD      Z0, Z15, Z15
+	VPSHUFB     Z4, Z17, Z17
+	VPTESTMB    Z2, Z17, K3
+	VPADDB      Z1, Z15, K3, Z15
+	VMOVUPS     matmul512_headsQ5_01<>+0(SB), Z17
+	VPERMI2W    Z6, Z5, Z17
+	VMOVUPS     matmul512_headsQ5_02<>+0(SB), Z5
+	VPERMT2W    Z7, Z5, Z17
+	VMOVUPS     matmul512_byRowQ5_0<>+0(SB), Z5
+	VPUNPCKLDQ  Z13, Z10, Z6
+	VPUNPCKLDQ  Z18, Z16, Z7
+	VPUNPCKHDQ  Z13, Z10, Z10
+	VPUNPCKHDQ  Z18, Z16, Z16
+	VPUNPCKLQDQ Z7, Z6, Z13
+	VPUNPCKHQDQ Z7, Z6, Z6
+	VPUNPCKLQDQ Z16, Z10, Z7
+	VPUNPCKHQDQ Z16, Z10, Z10
+	VPERMD      Z13, Z5, Z13
+	VPANDD      matmul512_evenBytes<>+0(SB), Z13, Z16
+	VPSUBW      matmul512_zero16<>+0(SB), Z16, Z16
+	VMOVDQU32   Z16, (DX)
+	VPSRLW      $0x08, Z13, Z13
 	VPSUBW      matmul512_zero16<>+0(SB), Z13, Z13
-	VMOVDQU32   Z13, (DX)
-	VPSRLW      $0x08, Z11, Z11
-	VPSUBW      matmul512_zero16<>+0(SB), Z11, Z11
-	VMOVDQU32   Z11, 1024(DX)
-	VPERMD      Z15, Z14, Z15
-	VPANDD      matmul512_evenBytes<>+0(SB), Z15, Z11
-	VPSUBW      matmul512_zero16<>+0(SB), Z11, Z11
-	VMOVDQU32   Z11, 256(DX)
-	VPSRLW      $0x08, Z15, Z11
-	VPSUBW      matmul512_zero16<>+0(SB), Z11, Z11
-	VMOVDQU32   Z11, 1280(DX)
-	VPERMD      Z16, Z14, Z16
-	VPANDD      matmul512_evenBytes<>+0(SB), Z16, Z11
-	VPSUBW      matmul512_zero16<>+0(SB), Z11, Z11
-	VMOVDQU32   Z11, 512(DX)
-	VPSRLW      $0x08, Z16, Z11
-	VPSUBW      matmul512_zero16<>+0(SB), Z11, Z11
-	VMOVDQU32   Z11, 1536(DX)
-	VPERMD      Z9, Z14, Z9
-	VPANDD      matmul512_evenBytes<>+0(SB), Z9, Z11
-	VPSUBW      matmul512_zero16<>+0(SB), Z11, Z11
-	VMOVDQU32   Z11, 768(DX)
-	VPSRLW      $0x08, Z9, Z9
-	VPSUBW      matmul512_zero16<>+0(SB), Z9, Z9
-	VMOVDQU32   Z9, 1792(DX)
-	VPUNPCKLDQ  Z8, Z7, Z9
-	VPUNPCKLDQ  Z12, Z10, Z11
-	VPUNPCKHDQ  Z8, Z7, Z7
-	VPUNPCKHDQ  Z12, Z10, Z10
-	VPUNPCKLQDQ Z11, Z9, Z8
-	VPUNPCKHQDQ Z11, Z9, Z9
-	VPUNPCKLQDQ Z10, Z7, Z11
-	VPUNPCKHQDQ Z10, Z7, Z7
-	VPERMD      Z8, Z14, Z8
-	VPANDD      matmul512_evenBytes<>+0(SB), Z8, Z10
+	VMOVDQU32   Z13, 1024(DX)
+	VPERMD      Z6, Z5, Z6
+	VPANDD      matmul512_evenBytes<>+0(SB), Z6, Z13
+	VPSUBW      matmul512_zero16<>+0(SB), Z13, Z13
+	VMOVDQU32   Z13, 256(DX)
+	VPSRLW      $0x08, Z6, Z6
+	VPSUBW      matmul512_zero16<>+0(SB), Z6, Z6
+	VMOVDQU32   Z6, 1280(DX)
+	VPERMD      Z7, Z5, Z7
+	VPANDD      matmul512_evenBytes<>+0(SB), Z7, Z6
+	VPSUBW      matmul512_zero16<>+0(SB), Z6, Z6
+	VMOVDQU32   Z6, 512(DX)
+	VPSRLW      $0x08, Z7, Z6
+	VPSUBW      matmul512_zero16<>+0(SB), Z6, Z6
+	VMOVDQU32   Z6, 1536(DX)
+	VPERMD      Z10, Z5, Z10
+	VPANDD      matmul512_evenBytes<>+0(SB), Z10, Z6
+	VPSUBW      matmul512_zero16<>+0(SB), Z6, Z6
+	VMOVDQU32   Z6, 768(DX)
+	VPSRLW      $0x08, Z10, Z6
+	VPSUBW      matmul512_zero16<>+0(SB), Z6, Z6
+	VMOVDQU32   Z6, 1792(DX)
+	VPUNPCKLDQ  Z9, Z8, Z6
+	VPUNPCKLDQ  Z15, Z14, Z7
+	VPUNPCKHDQ  Z9, Z8, Z8
+	VPUNPCKHDQ  Z15, Z14, Z10
+	VPUNPCKLQDQ Z7, Z6, Z9
+	VPUNPCKHQDQ Z7, Z6, Z6
+	VPUNPCKLQDQ Z10, Z8, Z7
+	VPUNPCKHQDQ Z10, Z8, Z8
+	VPERMD      Z9, Z5, Z9
+	VPANDD      matmul512_evenBytes<>+0(SB), Z9, Z10
 	VPSUBW      matmul512_zero16<>+0(SB), Z10, Z10
 	VMOVDQU32   Z10, 2048(DX)
-	VPSRLW      $0x08, Z8, Z8
-	VPSUBW      matmul512_zero16<>+0(SB), Z8, Z8
-	VMOVDQU32   Z8, 3072(DX)
-	VPERMD      Z9, Z14, Z9
-	VPANDD      matmul512_evenBytes<>+0(SB), Z9, Z8
-	VPSUBW      matmul512_zero16<>+0(SB), Z8, Z8
-	VMOVDQU32   Z8, 2304(DX)
-	VPSRLW      $0x08, Z9, Z8
-	VPSUBW      matmul512_zero16<>+0(SB), Z8, Z8
-	VMOVDQU32   Z8, 3328(DX)
-	VPERMD      Z11, Z14, Z11
-	VPANDD      matmul512_evenBytes<>+0(SB), Z11, Z8
-	VPSUBW      matmul512_zero16<>+0(SB), Z8, Z8
-	VMOVDQU32   Z8, 2560(DX)
-	VPSRLW      $0x08, Z11, Z8
-	VPSUBW      matmul512_zero16<>+0(SB), Z8, Z8
-	VMOVDQU32   Z8, 3584(DX)
-	VPERMD      Z7, Z14, Z7
-	VPANDD      matmul512_evenBytes<>+0(SB), Z7, Z8
-	VPSUBW      matmul512_zero16<>+0(SB), Z8, Z8
-	VMOVDQU32   Z8, 2816(DX)
-	VPSRLW      $0x08, Z7, Z7
-	VPSUBW      matmul512_zero16<>+0(SB), Z7, Z7
-	VMOVDQU32   Z7, 3840(DX)
-	VMOVUPS     matmul512_byRowQ5_0<>+0(SB), Z7
-	VMOVDQU32   (AX), Z8
-	VMOVDQU32   matmul512_collect22_2_1<>+0(SB), Z9
-	VPERMT2W    66(AX), Z9, Z8
-	VMOVDQU32   matmul512_collect22_2_2<>+0(SB), Z9
-	VPERMT2W    112(AX), Z9, Z8
-	VMOVDQU32   (CX), Z9
-	VMOVDQU32   matmul512_collect22_2_1<>+0(SB), Z10
-	VPERMT2W    66(CX), Z10, Z9
-	VMOVDQU32   matmul512_collect22_2_2<>+0(SB), Z10
-	VPERMT2W    112(CX), Z10, Z9
-	VPBLENDMW   Y9, Y8, K1, Y8
-	VCVTPH2PS   Y8, Z8
-	VPERMPS     Z8, Z7, Z8
-	VMOVUPS     Z8, 4096(DX)
+	VPSRLW      $0x08, Z9, Z9
+	VPSUBW      matmul512_zero16<>+0(SB), Z9, Z9
+	VMOVDQU32   Z9, 3072(DX)
+	VPERMD      Z6, Z5, Z6
+	VPANDD      matmul512_evenBytes<>+0(SB), Z6, Z9
+	VPSUBW      matmul512_zero16<>+0(SB), Z9, Z9
+	VMOVDQU32   Z9, 2304(DX)
+	VPSRLW      $0x08, Z6, Z6
+	VPSUBW      matmul512_zero16<>+0(SB), Z6, Z6
+	VMOVDQU32   Z6, 3328(DX)
+	VPERMD      Z7, Z5, Z7
+	VPANDD      matmul512_evenBytes<>+0(SB), Z7, Z6
+	VPSUBW      matmul512_zero16<>+0(SB), Z6, Z6
+	VMOVDQU32   Z6, 2560(DX)
+	VPSRLW      $0x08, Z7, Z6
+	VPSUBW      matmul512_zero16<>+0(SB), Z6, Z6
+	VMOVDQU32   Z6, 3584(DX)
+	VPERMD      Z8, Z5, Z8
+	VPANDD      matmul512_evenBytes<>+0(SB), Z8, Z5
+	VPSUBW      matmul512_zero16<>+0(SB), Z5, Z5
+	VMOVDQU32   Z5, 2816(DX)
+	VPSRLW      $0x08, Z8, Z5
+	VPSUBW      matmul512_zero16<>+0(SB), Z5, Z5
+	VMOVDQU32   Z5, 3840(DX)
+	VMOVUPS     matmul512_byRowQ5_0<>+0(SB), Z5
+	VPBLENDMW   Z17, Z11, K1, Z12
+	VCVTPH2PS   Y12, Z12
+	VPERMPS     Z12, Z5, Z12
+	VMOVUPS     Z12, 4096(DX)
 	ADDQ        $0x000000b0, AX
 	ADDQ        $0x000000b0, CX
 	ADDQ        $0x00001400, DX
@@ -3650,15 +3802,13 @@ TEXT ·intRowsQ5_1AVX512(SB), NOSPLIT, $0-64
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z1
 	VMOVDQU32 matmul512_sixteen<>+0(SB), Z2
-	VMOVDQU32 matmul512_quads24_4<>+0(SB), Z3
-	VMOVDQU32 matmul512_bits24_4<>+0(SB), Z4
-	VMOVDQU32 matmul512_bit<>+0(SB), Z5
-	VMOVDQU32 matmul512_spread0<>+0(SB), Z6
-	VMOVDQU32 matmul512_spread1<>+0(SB), Z7
+	VMOVDQU32 matmul512_bit<>+0(SB), Z3
+	VMOVDQU32 matmul512_spread0<>+0(SB), Z4
+	VMOVDQU32 matmul512_spread1<>+0(SB), Z5
 
 row:
 	VPXORD  Z0, Z0, Z0
@@ -3666,131 +3816,135 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 	TESTQ   R9, R9
 	JZ      tail
 
 group:
-	PREFETCHT0    16384(SI)
-	PREFETCHT0    16384(DI)
-	PREFETCHT0    16448(SI)
-	PREFETCHT0    16448(DI)
-	PREFETCHT0    16512(SI)
-	PREFETCHT0    16512(DI)
-	VMOVDQU32     4(SI), Z8
-	VPERMT2W      32(SI), Z3, Z8
-	VMOVDQU32     4(SI), Z9
-	VPERMT2W      32(SI), Z4, Z9
-	VPANDD        Z1, Z8, Z10
-	VPSHUFB       Z6, Z9, Z11
-	VPTESTMB      Z5, Z11, K2
-	VPADDB        Z2, Z10, K2, Z10
-	VPSRLW        $0x04, Z8, Z8
-	VPANDD        Z1, Z8, Z8
-	VPSHUFB       Z7, Z9, Z9
-	VPTESTMB      Z5, Z9, K2
-	VPADDB        Z2, Z8, K2, Z8
-	VMOVDQU32     100(SI), Z9
-	VPERMT2W      128(SI), Z3, Z9
-	VMOVDQU32     100(SI), Z11
-	VPERMT2W      128(SI), Z4, Z11
-	VPANDD        Z1, Z9, Z20
-	VPSHUFB       Z6, Z11, Z21
-	VPTESTMB      Z5, Z21, K2
-	VPADDB        Z2, Z20, K2, Z20
+	PREFETCHT0    (R10)
+	PREFETCHT0    64(R10)
+	PREFETCHT0    128(R10)
+	PREFETCHT0    192(R10)
+	PREFETCHT0    256(R10)
+	PREFETCHT0    320(R10)
+	ADDQ          $0x00000180, R10
+	VMOVUPS       (SI), Z6
+	VMOVUPS       64(SI), Z7
+	VMOVUPS       128(SI), Z8
+	VMOVUPS       matmul512_quads0Q5_11<>+0(SB), Z9
+	VPERMI2W      Z7, Z6, Z9
+	VMOVUPS       matmul512_fifths0Q5_11<>+0(SB), Z10
+	VPERMI2W      Z7, Z6, Z10
+	VPANDD        Z1, Z9, Z11
+	VPSHUFB       Z4, Z10, Z12
+	VPTESTMB      Z3, Z12, K2
+	VPADDB        Z2, Z11, K2, Z11
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VPSHUFB       Z7, Z11, Z11
-	VPTESTMB      Z5, Z11, K2
+	VPSHUFB       Z5, Z10, Z10
+	VPTESTMB      Z3, Z10, K2
 	VPADDB        Z2, Z9, K2, Z9
-	VMOVDQU32     4(DI), Z11
-	VPERMT2W      32(DI), Z3, Z11
-	VMOVDQU32     4(DI), Z21
-	VPERMT2W      32(DI), Z4, Z21
-	VPANDD        Z1, Z11, Z22
-	VPSHUFB       Z6, Z21, Z23
-	VPTESTMB      Z5, Z23, K2
-	VPADDB        Z2, Z22, K2, Z22
-	VPSRLW        $0x04, Z11, Z11
-	VPANDD        Z1, Z11, Z11
-	VPSHUFB       Z7, Z21, Z21
-	VPTESTMB      Z5, Z21, K2
-	VPADDB        Z2, Z11, K2, Z11
-	VMOVDQU32     100(DI), Z21
-	VPERMT2W      128(DI), Z3, Z21
-	VMOVDQU32     100(DI), Z23
-	VPERMT2W      128(DI), Z4, Z23
-	VPANDD        Z1, Z21, Z24
-	VPSHUFB       Z6, Z23, Z25
-	VPTESTMB      Z5, Z25, K2
+	VMOVUPS       matmul512_quads1Q5_11<>+0(SB), Z10
+	VPERMI2W      Z8, Z7, Z10
+	VMOVUPS       matmul512_fifths1Q5_11<>+0(SB), Z12
+	VPERMI2W      Z8, Z7, Z12
+	VPANDD        Z1, Z10, Z23
+	VPSHUFB       Z4, Z12, Z24
+	VPTESTMB      Z3, Z24, K2
+	VPADDB        Z2, Z23, K2, Z23
+	VPSRLW        $0x04, Z10, Z10
+	VPANDD        Z1, Z10, Z10
+	VPSHUFB       Z5, Z12, Z12
+	VPTESTMB      Z3, Z12, K2
+	VPADDB        Z2, Z10, K2, Z10
+	VMOVUPS       matmul512_headsQ5_11<>+0(SB), Z12
+	VPERMI2W      Z7, Z6, Z12
+	VMOVUPS       matmul512_headsQ5_12<>+0(SB), Z6
+	VPERMT2W      Z8, Z6, Z12
+	VMOVUPS       (DI), Z6
+	VMOVUPS       64(DI), Z7
+	VMOVUPS       128(DI), Z8
+	VMOVUPS       matmul512_quads0Q5_11<>+0(SB), Z24
+	VPERMI2W      Z7, Z6, Z24
+	VMOVUPS       matmul512_fifths0Q5_11<>+0(SB), Z25
+	VPERMI2W      Z7, Z6, Z25
+	VPANDD        Z1, Z24, Z26
+	VPSHUFB       Z4, Z25, Z27
+	VPTESTMB      Z3, Z27, K2
+	VPADDB        Z2, Z26, K2, Z26
+	VPSRLW        $0x04, Z24, Z24
+	VPANDD        Z1, Z24, Z24
+	VPSHUFB       Z5, Z25, Z25
+	VPTESTMB      Z3, Z25, K2
 	VPADDB        Z2, Z24, K2, Z24
-	VPSRLW        $0x04, Z21, Z21
-	VPANDD        Z1, Z21, Z21
-	VPSHUFB       Z7, Z23, Z23
-	VPTESTMB      Z5, Z23, K2
-	VPADDB        Z2, Z21, K2, Z21
-	VPXORD        Z12, Z12, Z12
+	VMOVUPS       matmul512_quads1Q5_11<>+0(SB), Z25
+	VPERMI2W      Z8, Z7, Z25
+	VMOVUPS       matmul512_fifths1Q5_11<>+0(SB), Z27
+	VPERMI2W      Z8, Z7, Z27
+	VPANDD        Z1, Z25, Z28
+	VPSHUFB       Z4, Z27, Z29
+	VPTESTMB      Z3, Z29, K2
+	VPADDB        Z2, Z28, K2, Z28
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z1, Z25, Z25
+	VPSHUFB       Z5, Z27, Z27
+	VPTESTMB      Z3, Z27, K2
+	VPADDB        Z2, Z25, K2, Z25
+	VMOVUPS       matmul512_headsQ5_11<>+0(SB), Z27
+	VPERMI2W      Z7, Z6, Z27
+	VMOVUPS       matmul512_headsQ5_12<>+0(SB), Z6
+	VPERMT2W      Z8, Z6, Z27
 	VPXORD        Z13, Z13, Z13
 	VPXORD        Z14, Z14, Z14
 	VPXORD        Z15, Z15, Z15
-	VMOVDQU32     (R8), Z23
-	VMOVDQU32     256(R8), Z25
-	VPDPBUSD      Z23, Z10, Z12
-	VPDPBUSD      Z25, Z20, Z13
-	VPDPBUSD      Z23, Z22, Z14
-	VPDPBUSD      Z25, Z24, Z15
-	VMOVDQU32     128(R8), Z23
-	VMOVDQU32     384(R8), Z25
-	VPDPBUSD      Z23, Z8, Z12
-	VPDPBUSD      Z25, Z9, Z13
-	VPDPBUSD      Z23, Z11, Z14
-	VPDPBUSD      Z25, Z21, Z15
-	VPSLLD        $0x08, Z12, Z12
+	VPXORD        Z16, Z16, Z16
+	VMOVDQU32     (R8), Z6
+	VMOVDQU32     256(R8), Z7
+	VPDPBUSD      Z6, Z11, Z13
+	VPDPBUSD      Z7, Z23, Z14
+	VPDPBUSD      Z6, Z26, Z15
+	VPDPBUSD      Z7, Z28, Z16
+	VMOVDQU32     128(R8), Z6
+	VMOVDQU32     384(R8), Z7
+	VPDPBUSD      Z6, Z9, Z13
+	VPDPBUSD      Z7, Z10, Z14
+	VPDPBUSD      Z6, Z24, Z15
+	VPDPBUSD      Z7, Z25, Z16
 	VPSLLD        $0x08, Z13, Z13
 	VPSLLD        $0x08, Z14, Z14
 	VPSLLD        $0x08, Z15, Z15
-	VMOVDQU32     64(R8), Z23
-	VMOVDQU32     320(R8), Z25
-	VPDPBUSD      Z10, Z23, Z12
-	VPDPBUSD      Z20, Z25, Z13
-	VPDPBUSD      Z22, Z23, Z14
-	VPDPBUSD      Z24, Z25, Z15
-	VMOVDQU32     192(R8), Z10
-	VMOVDQU32     448(R8), Z20
-	VPDPBUSD      Z8, Z10, Z12
-	VPDPBUSD      Z9, Z20, Z13
-	VPDPBUSD      Z11, Z10, Z14
-	VPDPBUSD      Z21, Z20, Z15
-	VMOVDQU32     (SI), Z8
-	VMOVDQU32     matmul512_collect24_4_1<>+0(SB), Z9
-	VPERMT2D      72(SI), Z9, Z8
-	VMOVDQU32     matmul512_collect24_4_2<>+0(SB), Z9
-	VPERMT2D      128(SI), Z9, Z8
-	VMOVDQU32     (DI), Z9
-	VMOVDQU32     matmul512_collect24_4_1<>+0(SB), Z10
-	VPERMT2D      72(DI), Z10, Z9
-	VMOVDQU32     matmul512_collect24_4_2<>+0(SB), Z10
-	VPERMT2D      128(DI), Z10, Z9
-	VPBLENDMD     Z9, Z8, K1, Z8
-	VMOVDQU32     matmul512_splitDM<>+0(SB), Z9
-	VPERMW        Z8, Z9, Z8
-	VEXTRACTI64X4 $0x01, Z8, Y9
-	VCVTPH2PS     Y8, Z8
-	VCVTPH2PS     Y9, Z9
-	VSHUFPS       $0x88, Z13, Z12, Z10
-	VSHUFPS       $0xdd, Z13, Z12, Z11
-	VPADDD        Z11, Z10, Z10
-	VSHUFPS       $0x88, Z15, Z14, Z11
-	VSHUFPS       $0xdd, Z15, Z14, Z20
-	VPADDD        Z20, Z11, Z11
-	VSHUFPS       $0x88, Z11, Z10, Z20
-	VSHUFPS       $0xdd, Z11, Z10, Z10
-	VPADDD        Z10, Z20, Z20
-	VCVTDQ2PS     Z20, Z20
-	VMULPS        512(R8), Z8, Z8
-	VFMADD231PS   Z8, Z20, Z0
-	VFMADD231PS   576(R8), Z9, Z0
+	VPSLLD        $0x08, Z16, Z16
+	VMOVDQU32     64(R8), Z6
+	VMOVDQU32     320(R8), Z7
+	VPDPBUSD      Z11, Z6, Z13
+	VPDPBUSD      Z23, Z7, Z14
+	VPDPBUSD      Z26, Z6, Z15
+	VPDPBUSD      Z28, Z7, Z16
+	VMOVDQU32     192(R8), Z6
+	VMOVDQU32     448(R8), Z7
+	VPDPBUSD      Z9, Z6, Z13
+	VPDPBUSD      Z10, Z7, Z14
+	VPDPBUSD      Z24, Z6, Z15
+	VPDPBUSD      Z25, Z7, Z16
+	VPBLENDMW     Z27, Z12, K1, Z17
+	VEXTRACTI64X4 $0x01, Z17, Y6
+	VCVTPH2PS     Y17, Z17
+	VCVTPH2PS     Y6, Z6
+	VSHUFPS       $0x88, Z14, Z13, Z7
+	VSHUFPS       $0xdd, Z14, Z13, Z8
+	VPADDD        Z8, Z7, Z7
+	VSHUFPS       $0x88, Z16, Z15, Z8
+	VSHUFPS       $0xdd, Z16, Z15, Z9
+	VPADDD        Z9, Z8, Z8
+	VSHUFPS       $0x88, Z8, Z7, Z9
+	VSHUFPS       $0xdd, Z8, Z7, Z7
+	VPADDD        Z7, Z9, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMULPS        512(R8), Z17, Z17
+	VFMADD231PS   Z17, Z9, Z0
+	VFMADD231PS   576(R8), Z6, Z0
 	ADDQ          $0x000000c0, SI
 	ADDQ          $0x000000c0, DI
 	ADDQ          $0x00000280, R8
@@ -3809,136 +3963,138 @@ tail:
 	LEAQ  192(R9), DI
 
 between:
-	VMOVDQU32     4(SI), Z8
-	VPERMT2W      32(SI), Z3, Z8
-	VMOVDQU32     4(SI), Z9
-	VPERMT2W      32(SI), Z4, Z9
-	VPANDD        Z1, Z8, Z10
-	VPSHUFB       Z6, Z9, Z11
-	VPTESTMB      Z5, Z11, K3
-	VPADDB        Z2, Z10, K3, Z10
-	VPSRLW        $0x04, Z8, Z8
-	VPANDD        Z1, Z8, Z8
-	VPSHUFB       Z7, Z9, Z9
-	VPTESTMB      Z5, Z9, K3
-	VPADDB        Z2, Z8, K3, Z8
-	VMOVDQU32     100(SI), Z9
-	VPERMT2W      128(SI), Z3, Z9
-	VMOVDQU32     100(SI), Z11
-	VPERMT2W      128(SI), Z4, Z11
-	VPANDD        Z1, Z9, Z20
-	VPSHUFB       Z6, Z11, Z21
-	VPTESTMB      Z5, Z21, K3
-	VPADDB        Z2, Z20, K3, Z20
+	VMOVUPS       (SI), Z6
+	VMOVUPS       64(SI), Z7
+	VMOVUPS       128(SI), Z8
+	VMOVUPS       matmul512_quads0Q5_11<>+0(SB), Z9
+	VPERMI2W      Z7, Z6, Z9
+	VMOVUPS       matmul512_fifths0Q5_11<>+0(SB), Z10
+	VPERMI2W      Z7, Z6, Z10
+	VPANDD        Z1, Z9, Z11
+	VPSHUFB       Z4, Z10, Z12
+	VPTESTMB      Z3, Z12, K3
+	VPADDB        Z2, Z11, K3, Z11
 	VPSRLW        $0x04, Z9, Z9
 	VPANDD        Z1, Z9, Z9
-	VPSHUFB       Z7, Z11, Z11
-	VPTESTMB      Z5, Z11, K3
+	VPSHUFB       Z5, Z10, Z10
+	VPTESTMB      Z3, Z10, K3
 	VPADDB        Z2, Z9, K3, Z9
-	VMOVDQU32     4(DI), Z11
-	VPERMT2W      32(DI), Z3, Z11
-	VMOVDQU32     4(DI), Z21
-	VPERMT2W      32(DI), Z4, Z21
-	VPANDD        Z1, Z11, Z22
-	VPSHUFB       Z6, Z21, Z23
-	VPTESTMB      Z5, Z23, K3
-	VPADDB        Z2, Z22, K3, Z22
-	VPSRLW        $0x04, Z11, Z11
-	VPANDD        Z1, Z11, Z11
-	VPSHUFB       Z7, Z21, Z21
-	VPTESTMB      Z5, Z21, K3
-	VPADDB        Z2, Z11, K3, Z11
-	VMOVDQU32     100(DI), Z21
-	VPERMT2W      128(DI), Z3, Z21
-	VMOVDQU32     100(DI), Z23
-	VPERMT2W      128(DI), Z4, Z23
-	VPANDD        Z1, Z21, Z24
-	VPSHUFB       Z6, Z23, Z25
-	VPTESTMB      Z5, Z25, K3
+	VMOVUPS       matmul512_quads1Q5_11<>+0(SB), Z10
+	VPERMI2W      Z8, Z7, Z10
+	VMOVUPS       matmul512_fifths1Q5_11<>+0(SB), Z12
+	VPERMI2W      Z8, Z7, Z12
+	VPANDD        Z1, Z10, Z23
+	VPSHUFB       Z4, Z12, Z24
+	VPTESTMB      Z3, Z24, K3
+	VPADDB        Z2, Z23, K3, Z23
+	VPSRLW        $0x04, Z10, Z10
+	VPANDD        Z1, Z10, Z10
+	VPSHUFB       Z5, Z12, Z12
+	VPTESTMB      Z3, Z12, K3
+	VPADDB        Z2, Z10, K3, Z10
+	VMOVUPS       matmul512_headsQ5_11<>+0(SB), Z12
+	VPERMI2W      Z7, Z6, Z12
+	VMOVUPS       matmul512_headsQ5_12<>+0(SB), Z6
+	VPERMT2W      Z8, Z6, Z12
+	VMOVUPS       (DI), Z6
+	VMOVUPS       64(DI), Z7
+	VMOVUPS       128(DI), Z8
+	VMOVUPS       matmul512_quads0Q5_11<>+0(SB), Z24
+	VPERMI2W      Z7, Z6, Z24
+	VMOVUPS       matmul512_fifths0Q5_11<>+0(SB), Z25
+	VPERMI2W      Z7, Z6, Z25
+	VPANDD        Z1, Z24, Z26
+	VPSHUFB       Z4, Z25, Z27
+	VPTESTMB      Z3, Z27, K3
+	VPADDB        Z2, Z26, K3, Z26
+	VPSRLW        $0x04, Z24, Z24
+	VPANDD        Z1, Z24, Z24
+	VPSHUFB       Z5, Z25, Z25
+	VPTESTMB      Z3, Z25, K3
 	VPADDB        Z2, Z24, K3, Z24
-	VPSRLW        $0x04, Z21, Z21
-	VPANDD        Z1, Z21, Z21
-	VPSHUFB       Z7, Z23, Z23
-	VPTESTMB      Z5, Z23, K3
-	VPADDB        Z2, Z21, K3, Z21
-	VPXORD        Z16, Z16, Z16
-	VPXORD        Z17, Z17, Z17
+	VMOVUPS       matmul512_quads1Q5_11<>+0(SB), Z25
+	VPERMI2W      Z8, Z7, Z25
+	VMOVUPS       matmul512_fifths1Q5_11<>+0(SB), Z27
+	VPERMI2W      Z8, Z7, Z27
+	VPANDD        Z1, Z25, Z28
+	VPSHUFB       Z4, Z27, Z29
+	VPTESTMB      Z3, Z29, K3
+	VPADDB        Z2, Z28, K3, Z28
+	VPSRLW        $0x04, Z25, Z25
+	VPANDD        Z1, Z25, Z25
+	VPSHUFB       Z5, Z27, Z27
+	VPTESTMB      Z3, Z27, K3
+	VPADDB        Z2, Z25, K3, Z25
+	VMOVUPS       matmul512_headsQ5_11<>+0(SB), Z27
+	VPERMI2W      Z7, Z6, Z27
+	VMOVUPS       matmul512_headsQ5_12<>+0(SB), Z6
+	VPERMT2W      Z8, Z6, Z27
 	VPXORD        Z18, Z18, Z18
 	VPXORD        Z19, Z19, Z19
-	VMOVDQU32     (R8), Z23
-	VMOVDQU32     256(R8), Z25
-	VPDPBUSD      Z23, Z10, Z16
-	VPDPBUSD      Z25, Z20, Z17
-	VPDPBUSD      Z23, Z22, Z18
-	VPDPBUSD      Z25, Z24, Z19
-	VMOVDQU32     128(R8), Z23
-	VMOVDQU32     384(R8), Z25
-	VPDPBUSD      Z23, Z8, Z16
-	VPDPBUSD      Z25, Z9, Z17
-	VPDPBUSD      Z23, Z11, Z18
-	VPDPBUSD      Z25, Z21, Z19
-	VPSLLD        $0x08, Z16, Z16
-	VPSLLD        $0x08, Z17, Z17
+	VPXORD        Z20, Z20, Z20
+	VPXORD        Z21, Z21, Z21
+	VMOVDQU32     (R8), Z6
+	VMOVDQU32     256(R8), Z7
+	VPDPBUSD      Z6, Z11, Z18
+	VPDPBUSD      Z7, Z23, Z19
+	VPDPBUSD      Z6, Z26, Z20
+	VPDPBUSD      Z7, Z28, Z21
+	VMOVDQU32     128(R8), Z6
+	VMOVDQU32     384(R8), Z7
+	VPDPBUSD      Z6, Z9, Z18
+	VPDPBUSD      Z7, Z10, Z19
+	VPDPBUSD      Z6, Z24, Z20
+	VPDPBUSD      Z7, Z25, Z21
 	VPSLLD        $0x08, Z18, Z18
 	VPSLLD        $0x08, Z19, Z19
-	VMOVDQU32     64(R8), Z23
-	VMOVDQU32     320(R8), Z25
-	VPDPBUSD      Z10, Z23, Z16
-	VPDPBUSD      Z20, Z25, Z17
-	VPDPBUSD      Z22, Z23, Z18
-	VPDPBUSD      Z24, Z25, Z19
-	VMOVDQU32     192(R8), Z10
-	VMOVDQU32     448(R8), Z20
-	VPDPBUSD      Z8, Z10, Z16
-	VPDPBUSD      Z9, Z20, Z17
-	VPDPBUSD      Z11, Z10, Z18
-	VPDPBUSD      Z21, Z20, Z19
-	VMOVDQU32     (SI), Z8
-	VMOVDQU32     matmul512_collect24_4_1<>+0(SB), Z9
-	VPERMT2D      72(SI), Z9, Z8
-	VMOVDQU32     matmul512_collect24_4_2<>+0(SB), Z9
-	VPERMT2D      128(SI), Z9, Z8
-	VMOVDQU32     (DI), Z9
-	VMOVDQU32     matmul512_collect24_4_1<>+0(SB), Z10
-	VPERMT2D      72(DI), Z10, Z9
-	VMOVDQU32     matmul512_collect24_4_2<>+0(SB), Z10
-	VPERMT2D      128(DI), Z10, Z9
-	VPBLENDMD     Z9, Z8, K1, Z8
-	VMOVDQU32     matmul512_splitDM<>+0(SB), Z9
-	VPERMW        Z8, Z9, Z8
-	VEXTRACTI64X4 $0x01, Z8, Y9
-	VCVTPH2PS     Y8, Z8
-	VCVTPH2PS     Y9, Z9
-	VSHUFPS       $0x88, Z17, Z16, Z10
-	VSHUFPS       $0xdd, Z17, Z16, Z11
-	VPADDD        Z11, Z10, Z10
-	VSHUFPS       $0x88, Z19, Z18, Z11
-	VSHUFPS       $0xdd, Z19, Z18, Z20
-	VPADDD        Z20, Z11, Z11
-	VSHUFPS       $0x88, Z11, Z10, Z20
-	VSHUFPS       $0xdd, Z11, Z10, Z10
-	VPADDD        Z10, Z20, Z20
-	VCVTDQ2PS     Z20, Z20
-	VMOVAPS.Z     Z8, K2, Z8
-	VMULPS        512(R8), Z8, Z8
-	VFMADD231PS   Z8, Z20, Z0
-	VMOVAPS.Z     Z9, K2, Z9
-	VFMADD231PS   576(R8), Z9, Z0
+	VPSLLD        $0x08, Z20, Z20
+	VPSLLD        $0x08, Z21, Z21
+	VMOVDQU32     64(R8), Z6
+	VMOVDQU32     320(R8), Z7
+	VPDPBUSD      Z11, Z6, Z18
+	VPDPBUSD      Z23, Z7, Z19
+	VPDPBUSD      Z26, Z6, Z20
+	VPDPBUSD      Z28, Z7, Z21
+	VMOVDQU32     192(R8), Z6
+	VMOVDQU32     448(R8), Z7
+	VPDPBUSD      Z9, Z6, Z18
+	VPDPBUSD      Z10, Z7, Z19
+	VPDPBUSD      Z24, Z6, Z20
+	VPDPBUSD      Z25, Z7, Z21
+	VPBLENDMW     Z27, Z12, K1, Z22
+	VEXTRACTI64X4 $0x01, Z22, Y6
+	VCVTPH2PS     Y22, Z22
+	VCVTPH2PS     Y6, Z6
+	VSHUFPS       $0x88, Z19, Z18, Z7
+	VSHUFPS       $0xdd, Z19, Z18, Z8
+	VPADDD        Z8, Z7, Z7
+	VSHUFPS       $0x88, Z21, Z20, Z8
+	VSHUFPS       $0xdd, Z21, Z20, Z9
+	VPADDD        Z9, Z8, Z8
+	VSHUFPS       $0x88, Z8, Z7, Z9
+	VSHUFPS       $0xdd, Z8, Z7, Z7
+	VPADDD        Z7, Z9, Z9
+	VCVTDQ2PS     Z9, Z9
+	VMOVAPS.Z     Z22, K2, Z22
+	VMULPS        512(R8), Z22, Z22
+	VFMADD231PS   Z22, Z9, Z0
+	VMOVAPS.Z     Z6, K2, Z6
+	VFMADD231PS   576(R8), Z6, Z0
 
 end:
-	VMOVDQU32     matmul512_orderQ5_1<>+0(SB), Z9
-	VPERMPS       Z0, Z9, Z8
-	VSHUFF32X4    $0xb1, Z8, Z8, Z9
-	VADDPS        Z9, Z8, Z8
-	VSHUFPS       $0x4e, Z8, Z8, Z9
-	VADDPS        Z9, Z8, Z8
-	VSHUFPS       $0xb1, Z8, Z8, Z9
-	VADDPS        Z9, Z8, Z8
-	VMOVSS        X8, (DX)
+	VMOVDQU32     matmul512_orderQ5_1<>+0(SB), Z7
+	VPERMPS       Z0, Z7, Z6
+	VSHUFF32X4    $0xb1, Z6, Z6, Z7
+	VADDPS        Z7, Z6, Z6
+	VSHUFPS       $0x4e, Z6, Z6, Z7
+	VADDPS        Z7, Z6, Z6
+	VSHUFPS       $0xb1, Z6, Z6, Z7
+	VADDPS        Z7, Z6, Z6
+	VMOVSS        X6, (DX)
 	CMPQ          CX, $0x01
 	JEQ           odd
-	VEXTRACTF32X4 $0x02, Z8, X8
-	VMOVSS        X8, 4(DX)
+	VEXTRACTF32X4 $0x02, Z6, X6
+	VMOVSS        X6, 4(DX)
 
 odd:
 	LEAQ (AX)(BX*2), AX
@@ -3948,77 +4104,113 @@ odd:
 	VZEROUPPER
 	RET
 
-DATA matmul512_quads24_4<>+0(SB)/4, $0x00030002
-DATA matmul512_quads24_4<>+4(SB)/4, $0x00050004
-DATA matmul512_quads24_4<>+8(SB)/4, $0x00070006
-DATA matmul512_quads24_4<>+12(SB)/4, $0x00090008
-DATA matmul512_quads24_4<>+16(SB)/4, $0x000f000e
-DATA matmul512_quads24_4<>+20(SB)/4, $0x00110010
-DATA matmul512_quads24_4<>+24(SB)/4, $0x00130012
-DATA matmul512_quads24_4<>+28(SB)/4, $0x00150014
-DATA matmul512_quads24_4<>+32(SB)/4, $0x001b001a
-DATA matmul512_quads24_4<>+36(SB)/4, $0x001d001c
-DATA matmul512_quads24_4<>+40(SB)/4, $0x001f001e
-DATA matmul512_quads24_4<>+44(SB)/4, $0x00330032
-DATA matmul512_quads24_4<>+48(SB)/4, $0x00390038
-DATA matmul512_quads24_4<>+52(SB)/4, $0x003b003a
-DATA matmul512_quads24_4<>+56(SB)/4, $0x003d003c
-DATA matmul512_quads24_4<>+60(SB)/4, $0x003f003e
-GLOBL matmul512_quads24_4<>(SB), RODATA|NOPTR, $64
+DATA matmul512_quads0Q5_11<>+0(SB)/4, $0x00050004
+DATA matmul512_quads0Q5_11<>+4(SB)/4, $0x00070006
+DATA matmul512_quads0Q5_11<>+8(SB)/4, $0x00090008
+DATA matmul512_quads0Q5_11<>+12(SB)/4, $0x000b000a
+DATA matmul512_quads0Q5_11<>+16(SB)/4, $0x00110010
+DATA matmul512_quads0Q5_11<>+20(SB)/4, $0x00130012
+DATA matmul512_quads0Q5_11<>+24(SB)/4, $0x00150014
+DATA matmul512_quads0Q5_11<>+28(SB)/4, $0x00170016
+DATA matmul512_quads0Q5_11<>+32(SB)/4, $0x001d001c
+DATA matmul512_quads0Q5_11<>+36(SB)/4, $0x001f001e
+DATA matmul512_quads0Q5_11<>+40(SB)/4, $0x00210020
+DATA matmul512_quads0Q5_11<>+44(SB)/4, $0x00230022
+DATA matmul512_quads0Q5_11<>+48(SB)/4, $0x00290028
+DATA matmul512_quads0Q5_11<>+52(SB)/4, $0x002b002a
+DATA matmul512_quads0Q5_11<>+56(SB)/4, $0x002d002c
+DATA matmul512_quads0Q5_11<>+60(SB)/4, $0x002f002e
+GLOBL matmul512_quads0Q5_11<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_bits24_4<>+0(SB)/4, $0x00010000
-DATA matmul512_bits24_4<>+4(SB)/4, $0x00010000
-DATA matmul512_bits24_4<>+8(SB)/4, $0x00010000
-DATA matmul512_bits24_4<>+12(SB)/4, $0x00010000
-DATA matmul512_bits24_4<>+16(SB)/4, $0x000d000c
-DATA matmul512_bits24_4<>+20(SB)/4, $0x000d000c
-DATA matmul512_bits24_4<>+24(SB)/4, $0x000d000c
-DATA matmul512_bits24_4<>+28(SB)/4, $0x000d000c
-DATA matmul512_bits24_4<>+32(SB)/4, $0x00190018
-DATA matmul512_bits24_4<>+36(SB)/4, $0x00190018
-DATA matmul512_bits24_4<>+40(SB)/4, $0x00190018
-DATA matmul512_bits24_4<>+44(SB)/4, $0x00190018
-DATA matmul512_bits24_4<>+48(SB)/4, $0x00370036
-DATA matmul512_bits24_4<>+52(SB)/4, $0x00370036
-DATA matmul512_bits24_4<>+56(SB)/4, $0x00370036
-DATA matmul512_bits24_4<>+60(SB)/4, $0x00370036
-GLOBL matmul512_bits24_4<>(SB), RODATA|NOPTR, $64
+DATA matmul512_fifths0Q5_11<>+0(SB)/4, $0x00030002
+DATA matmul512_fifths0Q5_11<>+4(SB)/4, $0x00030002
+DATA matmul512_fifths0Q5_11<>+8(SB)/4, $0x00030002
+DATA matmul512_fifths0Q5_11<>+12(SB)/4, $0x00030002
+DATA matmul512_fifths0Q5_11<>+16(SB)/4, $0x000f000e
+DATA matmul512_fifths0Q5_11<>+20(SB)/4, $0x000f000e
+DATA matmul512_fifths0Q5_11<>+24(SB)/4, $0x000f000e
+DATA matmul512_fifths0Q5_11<>+28(SB)/4, $0x000f000e
+DATA matmul512_fifths0Q5_11<>+32(SB)/4, $0x001b001a
+DATA matmul512_fifths0Q5_11<>+36(SB)/4, $0x001b001a
+DATA matmul512_fifths0Q5_11<>+40(SB)/4, $0x001b001a
+DATA matmul512_fifths0Q5_11<>+44(SB)/4, $0x001b001a
+DATA matmul512_fifths0Q5_11<>+48(SB)/4, $0x00270026
+DATA matmul512_fifths0Q5_11<>+52(SB)/4, $0x00270026
+DATA matmul512_fifths0Q5_11<>+56(SB)/4, $0x00270026
+DATA matmul512_fifths0Q5_11<>+60(SB)/4, $0x00270026
+GLOBL matmul512_fifths0Q5_11<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect24_4_1<>+0(SB)/4, $0x00000000
-DATA matmul512_collect24_4_1<>+4(SB)/4, $0x00000016
-DATA matmul512_collect24_4_1<>+8(SB)/4, $0x00000000
-DATA matmul512_collect24_4_1<>+12(SB)/4, $0x00000016
-DATA matmul512_collect24_4_1<>+16(SB)/4, $0x00000006
-DATA matmul512_collect24_4_1<>+20(SB)/4, $0x0000001c
-DATA matmul512_collect24_4_1<>+24(SB)/4, $0x00000006
-DATA matmul512_collect24_4_1<>+28(SB)/4, $0x0000001c
-DATA matmul512_collect24_4_1<>+32(SB)/4, $0x0000000c
-DATA matmul512_collect24_4_1<>+36(SB)/4, $0x00000009
-DATA matmul512_collect24_4_1<>+40(SB)/4, $0x0000000c
-DATA matmul512_collect24_4_1<>+44(SB)/4, $0x0000000b
-DATA matmul512_collect24_4_1<>+48(SB)/4, $0x00000010
-DATA matmul512_collect24_4_1<>+52(SB)/4, $0x0000000d
-DATA matmul512_collect24_4_1<>+56(SB)/4, $0x00000010
-DATA matmul512_collect24_4_1<>+60(SB)/4, $0x0000000f
-GLOBL matmul512_collect24_4_1<>(SB), RODATA|NOPTR, $64
+DATA matmul512_quads1Q5_11<>+0(SB)/4, $0x00150014
+DATA matmul512_quads1Q5_11<>+4(SB)/4, $0x00170016
+DATA matmul512_quads1Q5_11<>+8(SB)/4, $0x00190018
+DATA matmul512_quads1Q5_11<>+12(SB)/4, $0x001b001a
+DATA matmul512_quads1Q5_11<>+16(SB)/4, $0x00210020
+DATA matmul512_quads1Q5_11<>+20(SB)/4, $0x00230022
+DATA matmul512_quads1Q5_11<>+24(SB)/4, $0x00250024
+DATA matmul512_quads1Q5_11<>+28(SB)/4, $0x00270026
+DATA matmul512_quads1Q5_11<>+32(SB)/4, $0x002d002c
+DATA matmul512_quads1Q5_11<>+36(SB)/4, $0x002f002e
+DATA matmul512_quads1Q5_11<>+40(SB)/4, $0x00310030
+DATA matmul512_quads1Q5_11<>+44(SB)/4, $0x00330032
+DATA matmul512_quads1Q5_11<>+48(SB)/4, $0x00390038
+DATA matmul512_quads1Q5_11<>+52(SB)/4, $0x003b003a
+DATA matmul512_quads1Q5_11<>+56(SB)/4, $0x003d003c
+DATA matmul512_quads1Q5_11<>+60(SB)/4, $0x003f003e
+GLOBL matmul512_quads1Q5_11<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect24_4_2<>+0(SB)/4, $0x00000000
-DATA matmul512_collect24_4_2<>+4(SB)/4, $0x00000001
-DATA matmul512_collect24_4_2<>+8(SB)/4, $0x00000002
-DATA matmul512_collect24_4_2<>+12(SB)/4, $0x00000003
-DATA matmul512_collect24_4_2<>+16(SB)/4, $0x00000004
-DATA matmul512_collect24_4_2<>+20(SB)/4, $0x00000005
-DATA matmul512_collect24_4_2<>+24(SB)/4, $0x00000006
-DATA matmul512_collect24_4_2<>+28(SB)/4, $0x00000007
-DATA matmul512_collect24_4_2<>+32(SB)/4, $0x00000008
-DATA matmul512_collect24_4_2<>+36(SB)/4, $0x00000014
-DATA matmul512_collect24_4_2<>+40(SB)/4, $0x0000000a
-DATA matmul512_collect24_4_2<>+44(SB)/4, $0x00000014
-DATA matmul512_collect24_4_2<>+48(SB)/4, $0x0000000c
-DATA matmul512_collect24_4_2<>+52(SB)/4, $0x0000001a
-DATA matmul512_collect24_4_2<>+56(SB)/4, $0x0000000e
-DATA matmul512_collect24_4_2<>+60(SB)/4, $0x0000001a
-GLOBL matmul512_collect24_4_2<>(SB), RODATA|NOPTR, $64
+DATA matmul512_fifths1Q5_11<>+0(SB)/4, $0x00130012
+DATA matmul512_fifths1Q5_11<>+4(SB)/4, $0x00130012
+DATA matmul512_fifths1Q5_11<>+8(SB)/4, $0x00130012
+DATA matmul512_fifths1Q5_11<>+12(SB)/4, $0x00130012
+DATA matmul512_fifths1Q5_11<>+16(SB)/4, $0x001f001e
+DATA matmul512_fifths1Q5_11<>+20(SB)/4, $0x001f001e
+DATA matmul512_fifths1Q5_11<>+24(SB)/4, $0x001f001e
+DATA matmul512_fifths1Q5_11<>+28(SB)/4, $0x001f001e
+DATA matmul512_fifths1Q5_11<>+32(SB)/4, $0x002b002a
+DATA matmul512_fifths1Q5_11<>+36(SB)/4, $0x002b002a
+DATA matmul512_fifths1Q5_11<>+40(SB)/4, $0x002b002a
+DATA matmul512_fifths1Q5_11<>+44(SB)/4, $0x002b002a
+DATA matmul512_fifths1Q5_11<>+48(SB)/4, $0x00370036
+DATA matmul512_fifths1Q5_11<>+52(SB)/4, $0x00370036
+DATA matmul512_fifths1Q5_11<>+56(SB)/4, $0x00370036
+DATA matmul512_fifths1Q5_11<>+60(SB)/4, $0x00370036
+GLOBL matmul512_fifths1Q5_11<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsQ5_11<>+0(SB)/4, $0x00300000
+DATA matmul512_headsQ5_11<>+4(SB)/4, $0x00300000
+DATA matmul512_headsQ5_11<>+8(SB)/4, $0x003c000c
+DATA matmul512_headsQ5_11<>+12(SB)/4, $0x003c000c
+DATA matmul512_headsQ5_11<>+16(SB)/4, $0x00000018
+DATA matmul512_headsQ5_11<>+20(SB)/4, $0x00000018
+DATA matmul512_headsQ5_11<>+24(SB)/4, $0x00000024
+DATA matmul512_headsQ5_11<>+28(SB)/4, $0x00000024
+DATA matmul512_headsQ5_11<>+32(SB)/4, $0x00310001
+DATA matmul512_headsQ5_11<>+36(SB)/4, $0x00310001
+DATA matmul512_headsQ5_11<>+40(SB)/4, $0x003d000d
+DATA matmul512_headsQ5_11<>+44(SB)/4, $0x003d000d
+DATA matmul512_headsQ5_11<>+48(SB)/4, $0x00000019
+DATA matmul512_headsQ5_11<>+52(SB)/4, $0x00000019
+DATA matmul512_headsQ5_11<>+56(SB)/4, $0x00000025
+DATA matmul512_headsQ5_11<>+60(SB)/4, $0x00000025
+GLOBL matmul512_headsQ5_11<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsQ5_12<>+0(SB)/4, $0x00010000
+DATA matmul512_headsQ5_12<>+4(SB)/4, $0x00030002
+DATA matmul512_headsQ5_12<>+8(SB)/4, $0x00050004
+DATA matmul512_headsQ5_12<>+12(SB)/4, $0x00070006
+DATA matmul512_headsQ5_12<>+16(SB)/4, $0x00280008
+DATA matmul512_headsQ5_12<>+20(SB)/4, $0x0028000a
+DATA matmul512_headsQ5_12<>+24(SB)/4, $0x0034000c
+DATA matmul512_headsQ5_12<>+28(SB)/4, $0x0034000e
+DATA matmul512_headsQ5_12<>+32(SB)/4, $0x00110010
+DATA matmul512_headsQ5_12<>+36(SB)/4, $0x00130012
+DATA matmul512_headsQ5_12<>+40(SB)/4, $0x00150014
+DATA matmul512_headsQ5_12<>+44(SB)/4, $0x00170016
+DATA matmul512_headsQ5_12<>+48(SB)/4, $0x00290018
+DATA matmul512_headsQ5_12<>+52(SB)/4, $0x0029001a
+DATA matmul512_headsQ5_12<>+56(SB)/4, $0x0035001c
+DATA matmul512_headsQ5_12<>+60(SB)/4, $0x0035001e
+GLOBL matmul512_headsQ5_12<>(SB), RODATA|NOPTR, $64
 
 DATA matmul512_orderQ5_1<>+0(SB)/4, $0x00000000
 DATA matmul512_orderQ5_1<>+4(SB)/4, $0x00000004
@@ -4045,15 +4237,13 @@ TEXT ·unpackQ5_1AVX512(SB), NOSPLIT, $0-32
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z0
 	VMOVDQU32 matmul512_sixteen<>+0(SB), Z1
-	VMOVDQU32 matmul512_quads24_4<>+0(SB), Z2
-	VMOVDQU32 matmul512_bits24_4<>+0(SB), Z3
-	VMOVDQU32 matmul512_bit<>+0(SB), Z4
-	VMOVDQU32 matmul512_spread0<>+0(SB), Z5
-	VMOVDQU32 matmul512_spread1<>+0(SB), Z6
+	VMOVDQU32 matmul512_bit<>+0(SB), Z2
+	VMOVDQU32 matmul512_spread0<>+0(SB), Z3
+	VMOVDQU32 matmul512_spread1<>+0(SB), Z4
 
 group:
 	PREFETCHT1    16384(AX)
@@ -4062,137 +4252,139 @@ group:
 	PREFETCHT1    16448(CX)
 	PREFETCHT1    16512(AX)
 	PREFETCHT1    16512(CX)
-	VMOVDQU32     4(AX), Z7
-	VPERMT2W      32(AX), Z2, Z7
-	VMOVDQU32     4(AX), Z8
-	VPERMT2W      32(AX), Z3, Z8
-	VPANDD        Z0, Z7, Z9
-	VPSHUFB       Z5, Z8, Z10
-	VPTESTMB      Z4, Z10, K2
-	VPADDB        Z1, Z9, K2, Z9
-	VPSRLW        $0x04, Z7, Z7
-	VPANDD        Z0, Z7, Z7
-	VPSHUFB       Z6, Z8, Z8
-	VPTESTMB      Z4, Z8, K2
-	VPADDB        Z1, Z7, K2, Z7
-	VMOVDQU32     100(AX), Z8
-	VPERMT2W      128(AX), Z2, Z8
-	VMOVDQU32     100(AX), Z10
-	VPERMT2W      128(AX), Z3, Z10
-	VPANDD        Z0, Z8, Z11
-	VPSHUFB       Z5, Z10, Z12
-	VPTESTMB      Z4, Z12, K2
-	VPADDB        Z1, Z11, K2, Z11
+	VMOVUPS       (AX), Z5
+	VMOVUPS       64(AX), Z6
+	VMOVUPS       128(AX), Z7
+	VMOVUPS       matmul512_quads0Q5_11<>+0(SB), Z8
+	VPERMI2W      Z6, Z5, Z8
+	VMOVUPS       matmul512_fifths0Q5_11<>+0(SB), Z9
+	VPERMI2W      Z6, Z5, Z9
+	VPANDD        Z0, Z8, Z10
+	VPSHUFB       Z3, Z9, Z11
+	VPTESTMB      Z2, Z11, K2
+	VPADDB        Z1, Z10, K2, Z10
 	VPSRLW        $0x04, Z8, Z8
 	VPANDD        Z0, Z8, Z8
-	VPSHUFB       Z6, Z10, Z10
-	VPTESTMB      Z4, Z10, K2
+	VPSHUFB       Z4, Z9, Z9
+	VPTESTMB      Z2, Z9, K2
 	VPADDB        Z1, Z8, K2, Z8
-	VMOVDQU32     4(CX), Z10
-	VPERMT2W      32(CX), Z2, Z10
-	VMOVDQU32     4(CX), Z12
-	VPERMT2W      32(CX), Z3, Z12
-	VPANDD        Z0, Z10, Z13
-	VPSHUFB       Z5, Z12, Z14
-	VPTESTMB      Z4, Z14, K2
+	VMOVUPS       matmul512_quads1Q5_11<>+0(SB), Z9
+	VPERMI2W      Z7, Z6, Z9
+	VMOVUPS       matmul512_fifths1Q5_11<>+0(SB), Z11
+	VPERMI2W      Z7, Z6, Z11
+	VPANDD        Z0, Z9, Z13
+	VPSHUFB       Z3, Z11, Z14
+	VPTESTMB      Z2, Z14, K2
 	VPADDB        Z1, Z13, K2, Z13
-	VPSRLW        $0x04, Z10, Z10
-	VPANDD        Z0, Z10, Z10
-	VPSHUFB       Z6, Z12, Z12
-	VPTESTMB      Z4, Z12, K2
-	VPADDB        Z1, Z10, K2, Z10
-	VMOVDQU32     100(CX), Z12
-	VPERMT2W      128(CX), Z2, Z12
-	VMOVDQU32     100(CX), Z14
-	VPERMT2W      128(CX), Z3, Z14
-	VPANDD        Z0, Z12, Z15
-	VPSHUFB       Z5, Z14, Z16
-	VPTESTMB      Z4, Z16, K2
+	VPSRLW        $0x04, Z9, Z9
+	VPANDD        Z0, Z9, Z9
+	VPSHUFB       Z4, Z11, Z11
+	VPTESTMB      Z2, Z11, K2
+	VPADDB        Z1, Z9, K2, Z9
+	VMOVUPS       matmul512_headsQ5_11<>+0(SB), Z11
+	VPERMI2W      Z6, Z5, Z11
+	VMOVUPS       matmul512_headsQ5_12<>+0(SB), Z5
+	VPERMT2W      Z7, Z5, Z11
+	VMOVUPS       (CX), Z5
+	VMOVUPS       64(CX), Z6
+	VMOVUPS       128(CX), Z7
+	VMOVUPS       matmul512_quads0Q5_11<>+0(SB), Z14
+	VPERMI2W      Z6, Z5, Z14
+	VMOVUPS       matmul512_fifths0Q5_11<>+0(SB), Z15
+	VPERMI2W      Z6, Z5, Z15
+	VPANDD        Z0, Z14, Z16
+	VPSHUFB       Z3, Z15, Z17
+	VPTESTMB      Z2, Z17, K2
+	VPADDB        Z1, Z16, K2, Z16
+	VPSRLW        $0x04, Z14, Z14
+	VPANDD        Z0, Z14, Z14
+	VPSHUFB       Z4, Z15, Z15
+	VPTESTMB      Z2, Z15, K2
+	VPADDB        Z1, Z14, K2, Z14
+	VMOVUPS       matmul512_quads1Q5_11<>+0(SB), Z15
+	VPERMI2W      Z7, Z6, Z15
+	VMOVUPS       matmul512_fifths1Q5_11<>+0(SB), Z17
+	VPERMI2W      Z7, Z6, Z17
+	VPANDD        Z0, Z15, Z18
+	VPSHUFB       Z3, Z17, Z19
+	VPTESTMB      Z2, Z19, K2
+	VPADDB        Z1, Z18, K2, Z18
+	VPSRLW        $0x04, Z15, Z15
+	VPANDD        Z0, Z15, Z15
+	VPSHUFB       Z4, Z17, Z17
+	VPTESTMB      Z2, Z17, K2
 	VPADDB        Z1, Z15, K2, Z15
-	VPSRLW        $0x04, Z12, Z12
-	VPANDD        Z0, Z12, Z12
-	VPSHUFB       Z6, Z14, Z14
-	VPTESTMB      Z4, Z14, K2
-	VPADDB        Z1, Z12, K2, Z12
-	VMOVUPS       matmul512_byRowQ5_1<>+0(SB), Z14
-	VPUNPCKLDQ    Z11, Z9, Z16
-	VPUNPCKLDQ    Z15, Z13, Z17
-	VPUNPCKHDQ    Z11, Z9, Z9
-	VPUNPCKHDQ    Z15, Z13, Z13
-	VPUNPCKLQDQ   Z17, Z16, Z11
-	VPUNPCKHQDQ   Z17, Z16, Z15
-	VPUNPCKLQDQ   Z13, Z9, Z16
-	VPUNPCKHQDQ   Z13, Z9, Z9
-	VPERMD        Z11, Z14, Z11
-	VPANDD        matmul512_evenBytes<>+0(SB), Z11, Z13
-	VMOVDQU32     Z13, (DX)
-	VPSRLW        $0x08, Z11, Z11
-	VMOVDQU32     Z11, 1024(DX)
-	VPERMD        Z15, Z14, Z15
-	VPANDD        matmul512_evenBytes<>+0(SB), Z15, Z11
-	VMOVDQU32     Z11, 256(DX)
-	VPSRLW        $0x08, Z15, Z11
-	VMOVDQU32     Z11, 1280(DX)
-	VPERMD        Z16, Z14, Z16
-	VPANDD        matmul512_evenBytes<>+0(SB), Z16, Z11
-	VMOVDQU32     Z11, 512(DX)
-	VPSRLW        $0x08, Z16, Z11
-	VMOVDQU32     Z11, 1536(DX)
-	VPERMD        Z9, Z14, Z9
-	VPANDD        matmul512_evenBytes<>+0(SB), Z9, Z11
-	VMOVDQU32     Z11, 768(DX)
-	VPSRLW        $0x08, Z9, Z9
-	VMOVDQU32     Z9, 1792(DX)
-	VPUNPCKLDQ    Z8, Z7, Z9
-	VPUNPCKLDQ    Z12, Z10, Z11
-	VPUNPCKHDQ    Z8, Z7, Z7
-	VPUNPCKHDQ    Z12, Z10, Z10
-	VPUNPCKLQDQ   Z11, Z9, Z8
-	VPUNPCKHQDQ   Z11, Z9, Z9
-	VPUNPCKLQDQ   Z10, Z7, Z11
-	VPUNPCKHQDQ   Z10, Z7, Z7
-	VPERMD        Z8, Z14, Z8
-	VPANDD        matmul512_evenBytes<>+0(SB), Z8, Z10
+	VMOVUPS       matmul512_headsQ5_11<>+0(SB), Z17
+	VPERMI2W      Z6, Z5, Z17
+	VMOVUPS       matmul512_headsQ5_12<>+0(SB), Z5
+	VPERMT2W      Z7, Z5, Z17
+	VMOVUPS       matmul512_byRowQ5_1<>+0(SB), Z5
+	VPUNPCKLDQ    Z13, Z10, Z6
+	VPUNPCKLDQ    Z18, Z16, Z7
+	VPUNPCKHDQ    Z13, Z10, Z10
+	VPUNPCKHDQ    Z18, Z16, Z16
+	VPUNPCKLQDQ   Z7, Z6, Z13
+	VPUNPCKHQDQ   Z7, Z6, Z6
+	VPUNPCKLQDQ   Z16, Z10, Z7
+	VPUNPCKHQDQ   Z16, Z10, Z10
+	VPERMD        Z13, Z5, Z13
+	VPANDD        matmul512_evenBytes<>+0(SB), Z13, Z16
+	VMOVDQU32     Z16, (DX)
+	VPSRLW        $0x08, Z13, Z13
+	VMOVDQU32     Z13, 1024(DX)
+	VPERMD        Z6, Z5, Z6
+	VPANDD        matmul512_evenBytes<>+0(SB), Z6, Z13
+	VMOVDQU32     Z13, 256(DX)
+	VPSRLW        $0x08, Z6, Z6
+	VMOVDQU32     Z6, 1280(DX)
+	VPERMD        Z7, Z5, Z7
+	VPANDD        matmul512_evenBytes<>+0(SB), Z7, Z6
+	VMOVDQU32     Z6, 512(DX)
+	VPSRLW        $0x08, Z7, Z6
+	VMOVDQU32     Z6, 1536(DX)
+	VPERMD        Z10, Z5, Z10
+	VPANDD        matmul512_evenBytes<>+0(SB), Z10, Z6
+	VMOVDQU32     Z6, 768(DX)
+	VPSRLW        $0x08, Z10, Z6
+	VMOVDQU32     Z6, 1792(DX)
+	VPUNPCKLDQ    Z9, Z8, Z6
+	VPUNPCKLDQ    Z15, Z14, Z7
+	VPUNPCKHDQ    Z9, Z8, Z8
+	VPUNPCKHDQ    Z15, Z14, Z10
+	VPUNPCKLQDQ   Z7, Z6, Z9
+	VPUNPCKHQDQ   Z7, Z6, Z6
+	VPUNPCKLQDQ   Z10, Z8, Z7
+	VPUNPCKHQDQ   Z10, Z8, Z8
+	VPERMD        Z9, Z5, Z9
+	VPANDD        matmul512_evenBytes<>+0(SB), Z9, Z10
 	VMOVDQU32     Z10, 2048(DX)
-	VPSRLW        $0x08, Z8, Z8
-	VMOVDQU32     Z8, 3072(DX)
-	VPERMD        Z9, Z14, Z9
-	VPANDD        matmul512_evenBytes<>+0(SB), Z9, Z8
-	VMOVDQU32     Z8, 2304(DX)
-	VPSRLW        $0x08, Z9, Z8
-	VMOVDQU32     Z8, 3328(DX)
-	VPERMD        Z11, Z14, Z11
-	VPANDD        matmul512_evenBytes<>+0(SB), Z11, Z8
-	VMOVDQU32     Z8, 2560(DX)
-	VPSRLW        $0x08, Z11, Z8
-	VMOVDQU32     Z8, 3584(DX)
-	VPERMD        Z7, Z14, Z7
-	VPANDD        matmul512_evenBytes<>+0(SB), Z7, Z8
-	VMOVDQU32     Z8, 2816(DX)
-	VPSRLW        $0x08, Z7, Z7
-	VMOVDQU32     Z7, 3840(DX)
-	VMOVUPS       matmul512_byRowQ5_1<>+0(SB), Z7
-	VMOVDQU32     (AX), Z8
-	VMOVDQU32     matmul512_collect24_4_1<>+0(SB), Z9
-	VPERMT2D      72(AX), Z9, Z8
-	VMOVDQU32     matmul512_collect24_4_2<>+0(SB), Z9
-	VPERMT2D      128(AX), Z9, Z8
-	VMOVDQU32     (CX), Z9
-	VMOVDQU32     matmul512_collect24_4_1<>+0(SB), Z10
-	VPERMT2D      72(CX), Z10, Z9
-	VMOVDQU32     matmul512_collect24_4_2<>+0(SB), Z10
-	VPERMT2D      128(CX), Z10, Z9
-	VPBLENDMD     Z9, Z8, K1, Z8
-	VMOVDQU32     matmul512_splitDM<>+0(SB), Z9
-	VPERMW        Z8, Z9, Z8
-	VEXTRACTI64X4 $0x01, Z8, Y9
-	VCVTPH2PS     Y8, Z8
-	VCVTPH2PS     Y9, Z9
-	VPERMPS       Z8, Z7, Z8
-	VMOVUPS       Z8, 4096(DX)
-	VPERMPS       Z9, Z7, Z9
-	VPXORD        matmul512_sign<>+0(SB), Z9, Z9
-	VMOVUPS       Z9, 4608(DX)
+	VPSRLW        $0x08, Z9, Z9
+	VMOVDQU32     Z9, 3072(DX)
+	VPERMD        Z6, Z5, Z6
+	VPANDD        matmul512_evenBytes<>+0(SB), Z6, Z9
+	VMOVDQU32     Z9, 2304(DX)
+	VPSRLW        $0x08, Z6, Z6
+	VMOVDQU32     Z6, 3328(DX)
+	VPERMD        Z7, Z5, Z7
+	VPANDD        matmul512_evenBytes<>+0(SB), Z7, Z6
+	VMOVDQU32     Z6, 2560(DX)
+	VPSRLW        $0x08, Z7, Z6
+	VMOVDQU32     Z6, 3584(DX)
+	VPERMD        Z8, Z5, Z8
+	VPANDD        matmul512_evenBytes<>+0(SB), Z8, Z5
+	VMOVDQU32     Z5, 2816(DX)
+	VPSRLW        $0x08, Z8, Z5
+	VMOVDQU32     Z5, 3840(DX)
+	VMOVUPS       matmul512_byRowQ5_1<>+0(SB), Z5
+	VPBLENDMW     Z17, Z11, K1, Z12
+	VEXTRACTI64X4 $0x01, Z12, Y6
+	VCVTPH2PS     Y12, Z12
+	VCVTPH2PS     Y6, Z6
+	VPERMPS       Z12, Z5, Z12
+	VMOVUPS       Z12, 4096(DX)
+	VPERMPS       Z6, Z5, Z6
+	VPXORD        matmul512_sign<>+0(SB), Z6, Z6
+	VMOVUPS       Z6, 4608(DX)
 	ADDQ          $0x000000c0, AX
 	ADDQ          $0x000000c0, CX
 	ADDQ          $0x00001400, DX
@@ -4441,14 +4633,14 @@ DATA matmul512_ones<>+60(SB)/4, $0x01010101
 GLOBL matmul512_ones<>(SB), RODATA|NOPTR, $64
 
 // func intRowsQ8_0AVX512(w *byte, rowBytes int, rows int, groups int, mask int, tail *byte, pack *byte, out *float32)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, CMOV, MMX+
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
 TEXT ·intRowsQ8_0AVX512(SB), NOSPLIT, $0-64
 	MOVQ      w+0(FP), AX
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_flip<>+0(SB), Z1
 
 row:
@@ -4457,22 +4649,23 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 	TESTQ   R9, R9
 	JZ      tail
 
 group:
-	PREFETCHT0   16384(SI)
-	PREFETCHT0   16384(DI)
-	PREFETCHT0   16448(SI)
-	PREFETCHT0   16448(DI)
-	PREFETCHT0   16512(SI)
-	PREFETCHT0   16512(DI)
-	PREFETCHT0   16576(SI)
-	PREFETCHT0   16576(DI)
-	PREFETCHT0   16640(SI)
-	PREFETCHT0   16640(DI)
+	PREFETCHT0   (R10)
+	PREFETCHT0   64(R10)
+	PREFETCHT0   128(R10)
+	PREFETCHT0   192(R10)
+	PREFETCHT0   256(R10)
+	PREFETCHT0   320(R10)
+	PREFETCHT0   384(R10)
+	PREFETCHT0   448(R10)
+	PREFETCHT0   512(R10)
+	ADDQ         $0x00000220, R10
 	VMOVDQU32    2(SI), Z2
 	VINSERTI64X4 $0x01, 36(SI), Z2, Z2
 	VMOVDQU32    70(SI), Z3
@@ -4481,91 +4674,91 @@ group:
 	VSHUFI32X4   $0xdd, Z3, Z2, Z2
 	VMOVDQU32    138(SI), Z3
 	VINSERTI64X4 $0x01, 172(SI), Z3, Z3
-	VMOVDQU32    206(SI), Z13
-	VINSERTI64X4 $0x01, 240(SI), Z13, Z13
-	VSHUFI32X4   $0x88, Z13, Z3, Z14
-	VSHUFI32X4   $0xdd, Z13, Z3, Z3
-	VMOVDQU32    2(DI), Z13
-	VINSERTI64X4 $0x01, 36(DI), Z13, Z13
-	VMOVDQU32    70(DI), Z15
-	VINSERTI64X4 $0x01, 104(DI), Z15, Z15
-	VSHUFI32X4   $0x88, Z15, Z13, Z16
-	VSHUFI32X4   $0xdd, Z15, Z13, Z13
-	VMOVDQU32    138(DI), Z15
-	VINSERTI64X4 $0x01, 172(DI), Z15, Z15
-	VMOVDQU32    206(DI), Z17
-	VINSERTI64X4 $0x01, 240(DI), Z17, Z17
+	VMOVDQU32    206(SI), Z15
+	VINSERTI64X4 $0x01, 240(SI), Z15, Z15
+	VSHUFI32X4   $0x88, Z15, Z3, Z16
+	VSHUFI32X4   $0xdd, Z15, Z3, Z3
+	VMOVDQU32    2(DI), Z15
+	VINSERTI64X4 $0x01, 36(DI), Z15, Z15
+	VMOVDQU32    70(DI), Z17
+	VINSERTI64X4 $0x01, 104(DI), Z17, Z17
 	VSHUFI32X4   $0x88, Z17, Z15, Z18
 	VSHUFI32X4   $0xdd, Z17, Z15, Z15
+	VMOVDQU32    138(DI), Z17
+	VINSERTI64X4 $0x01, 172(DI), Z17, Z17
+	VMOVDQU32    206(DI), Z19
+	VINSERTI64X4 $0x01, 240(DI), Z19, Z19
+	VSHUFI32X4   $0x88, Z19, Z17, Z20
+	VSHUFI32X4   $0xdd, Z19, Z17, Z17
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
-	VMOVDQU32    (R8), Z17
-	VMOVDQU32    256(R8), Z19
-	VPXORD       Z1, Z4, Z20
-	VPDPBUSD     Z17, Z20, Z5
-	VPXORD       Z1, Z14, Z20
-	VPDPBUSD     Z19, Z20, Z6
-	VPXORD       Z1, Z16, Z20
-	VPDPBUSD     Z17, Z20, Z7
-	VPXORD       Z1, Z18, Z17
-	VPDPBUSD     Z19, Z17, Z8
-	VMOVDQU32    128(R8), Z17
-	VMOVDQU32    384(R8), Z19
-	VPXORD       Z1, Z2, Z20
-	VPDPBUSD     Z17, Z20, Z5
-	VPXORD       Z1, Z3, Z20
-	VPDPBUSD     Z19, Z20, Z6
-	VPXORD       Z1, Z13, Z20
-	VPDPBUSD     Z17, Z20, Z7
-	VPXORD       Z1, Z15, Z17
-	VPDPBUSD     Z19, Z17, Z8
+	VMOVDQU32    (R8), Z19
+	VMOVDQU32    256(R8), Z21
+	VPXORD       Z1, Z4, Z22
+	VPDPBUSD     Z19, Z22, Z5
+	VPXORD       Z1, Z16, Z22
+	VPDPBUSD     Z21, Z22, Z6
+	VPXORD       Z1, Z18, Z22
+	VPDPBUSD     Z19, Z22, Z7
+	VPXORD       Z1, Z20, Z19
+	VPDPBUSD     Z21, Z19, Z8
+	VMOVDQU32    128(R8), Z19
+	VMOVDQU32    384(R8), Z21
+	VPXORD       Z1, Z2, Z22
+	VPDPBUSD     Z19, Z22, Z5
+	VPXORD       Z1, Z3, Z22
+	VPDPBUSD     Z21, Z22, Z6
+	VPXORD       Z1, Z15, Z22
+	VPDPBUSD     Z19, Z22, Z7
+	VPXORD       Z1, Z17, Z19
+	VPDPBUSD     Z21, Z19, Z8
 	VPSLLD       $0x08, Z5, Z5
 	VPSLLD       $0x08, Z6, Z6
 	VPSLLD       $0x08, Z7, Z7
 	VPSLLD       $0x08, Z8, Z8
-	VMOVDQU32    64(R8), Z17
-	VMOVDQU32    320(R8), Z19
-	VPDPBUSD     Z4, Z17, Z5
-	VPDPBUSD     Z14, Z19, Z6
-	VPDPBUSD     Z16, Z17, Z7
-	VPDPBUSD     Z18, Z19, Z8
+	VMOVDQU32    64(R8), Z19
+	VMOVDQU32    320(R8), Z21
+	VPDPBUSD     Z4, Z19, Z5
+	VPDPBUSD     Z16, Z21, Z6
+	VPDPBUSD     Z18, Z19, Z7
+	VPDPBUSD     Z20, Z21, Z8
 	VMOVDQU32    192(R8), Z4
-	VMOVDQU32    448(R8), Z14
+	VMOVDQU32    448(R8), Z16
 	VPDPBUSD     Z2, Z4, Z5
-	VPDPBUSD     Z3, Z14, Z6
-	VPDPBUSD     Z13, Z4, Z7
-	VPDPBUSD     Z15, Z14, Z8
-	VMOVDQU32    (SI), Z2
-	VMOVDQU32    matmul512_collect34_2_1<>+0(SB), Z3
+	VPDPBUSD     Z3, Z16, Z6
+	VPDPBUSD     Z15, Z4, Z7
+	VPDPBUSD     Z17, Z16, Z8
+	VMOVUPS      (SI), Z2
+	VMOVUPS      matmul512_collect34_1<>+0(SB), Z3
 	VPERMT2W     68(SI), Z3, Z2
-	VMOVDQU32    matmul512_collect34_2_2<>+0(SB), Z3
+	VMOVUPS      matmul512_collect34_2<>+0(SB), Z3
 	VPERMT2W     136(SI), Z3, Z2
-	VMOVDQU32    matmul512_collect34_2_3<>+0(SB), Z3
+	VMOVUPS      matmul512_collect34_3<>+0(SB), Z3
 	VPERMT2W     204(SI), Z3, Z2
-	VMOVDQU32    (DI), Z3
-	VMOVDQU32    matmul512_collect34_2_1<>+0(SB), Z4
+	VMOVUPS      (DI), Z3
+	VMOVUPS      matmul512_collect34_1<>+0(SB), Z4
 	VPERMT2W     68(DI), Z4, Z3
-	VMOVDQU32    matmul512_collect34_2_2<>+0(SB), Z4
+	VMOVUPS      matmul512_collect34_2<>+0(SB), Z4
 	VPERMT2W     136(DI), Z4, Z3
-	VMOVDQU32    matmul512_collect34_2_3<>+0(SB), Z4
+	VMOVUPS      matmul512_collect34_3<>+0(SB), Z4
 	VPERMT2W     204(DI), Z4, Z3
-	VPBLENDMW    Y3, Y2, K1, Y2
-	VCVTPH2PS    Y2, Z2
-	VSHUFPS      $0x88, Z6, Z5, Z3
-	VSHUFPS      $0xdd, Z6, Z5, Z4
+	VPBLENDMW    Z3, Z2, K1, Z9
+	VCVTPH2PS    Y9, Z9
+	VSHUFPS      $0x88, Z6, Z5, Z2
+	VSHUFPS      $0xdd, Z6, Z5, Z3
+	VPADDD       Z3, Z2, Z2
+	VSHUFPS      $0x88, Z8, Z7, Z3
+	VSHUFPS      $0xdd, Z8, Z7, Z4
 	VPADDD       Z4, Z3, Z3
-	VSHUFPS      $0x88, Z8, Z7, Z4
-	VSHUFPS      $0xdd, Z8, Z7, Z13
-	VPADDD       Z13, Z4, Z4
-	VSHUFPS      $0x88, Z4, Z3, Z13
-	VSHUFPS      $0xdd, Z4, Z3, Z3
-	VPADDD       Z3, Z13, Z13
-	VPSUBD       576(R8), Z13, Z13
-	VCVTDQ2PS    Z13, Z13
-	VMULPS       512(R8), Z2, Z2
-	VFMADD231PS  Z2, Z13, Z0
+	VSHUFPS      $0x88, Z3, Z2, Z4
+	VSHUFPS      $0xdd, Z3, Z2, Z2
+	VPADDD       Z2, Z4, Z4
+	VPSUBD       576(R8), Z4, Z4
+	VCVTDQ2PS    Z4, Z4
+	VMULPS       512(R8), Z9, Z9
+	VFMADD231PS  Z9, Z4, Z0
 	ADDQ         $0x00000110, SI
 	ADDQ         $0x00000110, DI
 	ADDQ         $0x00000280, R8
@@ -4592,92 +4785,92 @@ between:
 	VSHUFI32X4   $0xdd, Z3, Z2, Z2
 	VMOVDQU32    138(SI), Z3
 	VINSERTI64X4 $0x01, 172(SI), Z3, Z3
-	VMOVDQU32    206(SI), Z13
-	VINSERTI64X4 $0x01, 240(SI), Z13, Z13
-	VSHUFI32X4   $0x88, Z13, Z3, Z14
-	VSHUFI32X4   $0xdd, Z13, Z3, Z3
-	VMOVDQU32    2(DI), Z13
-	VINSERTI64X4 $0x01, 36(DI), Z13, Z13
-	VMOVDQU32    70(DI), Z15
-	VINSERTI64X4 $0x01, 104(DI), Z15, Z15
-	VSHUFI32X4   $0x88, Z15, Z13, Z16
-	VSHUFI32X4   $0xdd, Z15, Z13, Z13
-	VMOVDQU32    138(DI), Z15
-	VINSERTI64X4 $0x01, 172(DI), Z15, Z15
-	VMOVDQU32    206(DI), Z17
-	VINSERTI64X4 $0x01, 240(DI), Z17, Z17
+	VMOVDQU32    206(SI), Z15
+	VINSERTI64X4 $0x01, 240(SI), Z15, Z15
+	VSHUFI32X4   $0x88, Z15, Z3, Z16
+	VSHUFI32X4   $0xdd, Z15, Z3, Z3
+	VMOVDQU32    2(DI), Z15
+	VINSERTI64X4 $0x01, 36(DI), Z15, Z15
+	VMOVDQU32    70(DI), Z17
+	VINSERTI64X4 $0x01, 104(DI), Z17, Z17
 	VSHUFI32X4   $0x88, Z17, Z15, Z18
 	VSHUFI32X4   $0xdd, Z17, Z15, Z15
-	VPXORD       Z9, Z9, Z9
+	VMOVDQU32    138(DI), Z17
+	VINSERTI64X4 $0x01, 172(DI), Z17, Z17
+	VMOVDQU32    206(DI), Z19
+	VINSERTI64X4 $0x01, 240(DI), Z19, Z19
+	VSHUFI32X4   $0x88, Z19, Z17, Z20
+	VSHUFI32X4   $0xdd, Z19, Z17, Z17
 	VPXORD       Z10, Z10, Z10
 	VPXORD       Z11, Z11, Z11
 	VPXORD       Z12, Z12, Z12
-	VMOVDQU32    (R8), Z17
-	VMOVDQU32    256(R8), Z19
-	VPXORD       Z1, Z4, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPXORD       Z1, Z14, Z20
-	VPDPBUSD     Z19, Z20, Z10
-	VPXORD       Z1, Z16, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPXORD       Z1, Z18, Z17
-	VPDPBUSD     Z19, Z17, Z12
-	VMOVDQU32    128(R8), Z17
-	VMOVDQU32    384(R8), Z19
-	VPXORD       Z1, Z2, Z20
-	VPDPBUSD     Z17, Z20, Z9
-	VPXORD       Z1, Z3, Z20
-	VPDPBUSD     Z19, Z20, Z10
-	VPXORD       Z1, Z13, Z20
-	VPDPBUSD     Z17, Z20, Z11
-	VPXORD       Z1, Z15, Z17
-	VPDPBUSD     Z19, Z17, Z12
-	VPSLLD       $0x08, Z9, Z9
+	VPXORD       Z13, Z13, Z13
+	VMOVDQU32    (R8), Z19
+	VMOVDQU32    256(R8), Z21
+	VPXORD       Z1, Z4, Z22
+	VPDPBUSD     Z19, Z22, Z10
+	VPXORD       Z1, Z16, Z22
+	VPDPBUSD     Z21, Z22, Z11
+	VPXORD       Z1, Z18, Z22
+	VPDPBUSD     Z19, Z22, Z12
+	VPXORD       Z1, Z20, Z19
+	VPDPBUSD     Z21, Z19, Z13
+	VMOVDQU32    128(R8), Z19
+	VMOVDQU32    384(R8), Z21
+	VPXORD       Z1, Z2, Z22
+	VPDPBUSD     Z19, Z22, Z10
+	VPXORD       Z1, Z3, Z22
+	VPDPBUSD     Z21, Z22, Z11
+	VPXORD       Z1, Z15, Z22
+	VPDPBUSD     Z19, Z22, Z12
+	VPXORD       Z1, Z17, Z19
+	VPDPBUSD     Z21, Z19, Z13
 	VPSLLD       $0x08, Z10, Z10
 	VPSLLD       $0x08, Z11, Z11
 	VPSLLD       $0x08, Z12, Z12
-	VMOVDQU32    64(R8), Z17
-	VMOVDQU32    320(R8), Z19
-	VPDPBUSD     Z4, Z17, Z9
-	VPDPBUSD     Z14, Z19, Z10
-	VPDPBUSD     Z16, Z17, Z11
+	VPSLLD       $0x08, Z13, Z13
+	VMOVDQU32    64(R8), Z19
+	VMOVDQU32    320(R8), Z21
+	VPDPBUSD     Z4, Z19, Z10
+	VPDPBUSD     Z16, Z21, Z11
 	VPDPBUSD     Z18, Z19, Z12
+	VPDPBUSD     Z20, Z21, Z13
 	VMOVDQU32    192(R8), Z4
-	VMOVDQU32    448(R8), Z14
-	VPDPBUSD     Z2, Z4, Z9
-	VPDPBUSD     Z3, Z14, Z10
-	VPDPBUSD     Z13, Z4, Z11
-	VPDPBUSD     Z15, Z14, Z12
-	VMOVDQU32    (SI), Z2
-	VMOVDQU32    matmul512_collect34_2_1<>+0(SB), Z3
+	VMOVDQU32    448(R8), Z16
+	VPDPBUSD     Z2, Z4, Z10
+	VPDPBUSD     Z3, Z16, Z11
+	VPDPBUSD     Z15, Z4, Z12
+	VPDPBUSD     Z17, Z16, Z13
+	VMOVUPS      (SI), Z2
+	VMOVUPS      matmul512_collect34_1<>+0(SB), Z3
 	VPERMT2W     68(SI), Z3, Z2
-	VMOVDQU32    matmul512_collect34_2_2<>+0(SB), Z3
+	VMOVUPS      matmul512_collect34_2<>+0(SB), Z3
 	VPERMT2W     136(SI), Z3, Z2
-	VMOVDQU32    matmul512_collect34_2_3<>+0(SB), Z3
+	VMOVUPS      matmul512_collect34_3<>+0(SB), Z3
 	VPERMT2W     204(SI), Z3, Z2
-	VMOVDQU32    (DI), Z3
-	VMOVDQU32    matmul512_collect34_2_1<>+0(SB), Z4
+	VMOVUPS      (DI), Z3
+	VMOVUPS      matmul512_collect34_1<>+0(SB), Z4
 	VPERMT2W     68(DI), Z4, Z3
-	VMOVDQU32    matmul512_collect34_2_2<>+0(SB), Z4
+	VMOVUPS      matmul512_collect34_2<>+0(SB), Z4
 	VPERMT2W     136(DI), Z4, Z3
-	VMOVDQU32    matmul512_collect34_2_3<>+0(SB), Z4
+	VMOVUPS      matmul512_collect34_3<>+0(SB), Z4
 	VPERMT2W     204(DI), Z4, Z3
-	VPBLENDMW    Y3, Y2, K1, Y2
-	VCVTPH2PS    Y2, Z2
-	VSHUFPS      $0x88, Z10, Z9, Z3
-	VSHUFPS      $0xdd, Z10, Z9, Z4
+	VPBLENDMW    Z3, Z2, K1, Z14
+	VCVTPH2PS    Y14, Z14
+	VSHUFPS      $0x88, Z11, Z10, Z2
+	VSHUFPS      $0xdd, Z11, Z10, Z3
+	VPADDD       Z3, Z2, Z2
+	VSHUFPS      $0x88, Z13, Z12, Z3
+	VSHUFPS      $0xdd, Z13, Z12, Z4
 	VPADDD       Z4, Z3, Z3
-	VSHUFPS      $0x88, Z12, Z11, Z4
-	VSHUFPS      $0xdd, Z12, Z11, Z13
-	VPADDD       Z13, Z4, Z4
-	VSHUFPS      $0x88, Z4, Z3, Z13
-	VSHUFPS      $0xdd, Z4, Z3, Z3
-	VPADDD       Z3, Z13, Z13
-	VPSUBD       576(R8), Z13, Z13
-	VCVTDQ2PS    Z13, Z13
-	VMOVAPS.Z    Z2, K2, Z2
-	VMULPS       512(R8), Z2, Z2
-	VFMADD231PS  Z2, Z13, Z0
+	VSHUFPS      $0x88, Z3, Z2, Z4
+	VSHUFPS      $0xdd, Z3, Z2, Z2
+	VPADDD       Z2, Z4, Z4
+	VPSUBD       576(R8), Z4, Z4
+	VCVTDQ2PS    Z4, Z4
+	VMOVAPS.Z    Z14, K2, Z14
+	VMULPS       512(R8), Z14, Z14
+	VFMADD231PS  Z14, Z4, Z0
 
 end:
 	VMOVDQU32     matmul512_orderQ8_0<>+0(SB), Z3
@@ -4720,59 +4913,59 @@ DATA matmul512_flip<>+56(SB)/4, $0x80808080
 DATA matmul512_flip<>+60(SB)/4, $0x80808080
 GLOBL matmul512_flip<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect34_2_1<>+0(SB)/4, $0x00010000
-DATA matmul512_collect34_2_1<>+4(SB)/4, $0x00030000
-DATA matmul512_collect34_2_1<>+8(SB)/4, $0x00050011
-DATA matmul512_collect34_2_1<>+12(SB)/4, $0x00070011
-DATA matmul512_collect34_2_1<>+16(SB)/4, $0x00090020
-DATA matmul512_collect34_2_1<>+20(SB)/4, $0x000b0020
-DATA matmul512_collect34_2_1<>+24(SB)/4, $0x000d0031
-DATA matmul512_collect34_2_1<>+28(SB)/4, $0x000f0031
-DATA matmul512_collect34_2_1<>+32(SB)/4, $0x00010000
-DATA matmul512_collect34_2_1<>+36(SB)/4, $0x00030000
-DATA matmul512_collect34_2_1<>+40(SB)/4, $0x00050011
-DATA matmul512_collect34_2_1<>+44(SB)/4, $0x00070011
-DATA matmul512_collect34_2_1<>+48(SB)/4, $0x00090020
-DATA matmul512_collect34_2_1<>+52(SB)/4, $0x000b0020
-DATA matmul512_collect34_2_1<>+56(SB)/4, $0x000d0031
-DATA matmul512_collect34_2_1<>+60(SB)/4, $0x000f0031
-GLOBL matmul512_collect34_2_1<>(SB), RODATA|NOPTR, $64
+DATA matmul512_collect34_1<>+0(SB)/4, $0x00010000
+DATA matmul512_collect34_1<>+4(SB)/4, $0x00030000
+DATA matmul512_collect34_1<>+8(SB)/4, $0x00050011
+DATA matmul512_collect34_1<>+12(SB)/4, $0x00070011
+DATA matmul512_collect34_1<>+16(SB)/4, $0x00090020
+DATA matmul512_collect34_1<>+20(SB)/4, $0x000b0020
+DATA matmul512_collect34_1<>+24(SB)/4, $0x000d0031
+DATA matmul512_collect34_1<>+28(SB)/4, $0x000f0031
+DATA matmul512_collect34_1<>+32(SB)/4, $0x00110000
+DATA matmul512_collect34_1<>+36(SB)/4, $0x00130000
+DATA matmul512_collect34_1<>+40(SB)/4, $0x00150011
+DATA matmul512_collect34_1<>+44(SB)/4, $0x00170011
+DATA matmul512_collect34_1<>+48(SB)/4, $0x00190020
+DATA matmul512_collect34_1<>+52(SB)/4, $0x001b0020
+DATA matmul512_collect34_1<>+56(SB)/4, $0x001d0031
+DATA matmul512_collect34_1<>+60(SB)/4, $0x001f0031
+GLOBL matmul512_collect34_1<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect34_2_2<>+0(SB)/4, $0x00200000
-DATA matmul512_collect34_2_2<>+4(SB)/4, $0x00200002
-DATA matmul512_collect34_2_2<>+8(SB)/4, $0x00310004
-DATA matmul512_collect34_2_2<>+12(SB)/4, $0x00310006
-DATA matmul512_collect34_2_2<>+16(SB)/4, $0x00090008
-DATA matmul512_collect34_2_2<>+20(SB)/4, $0x000b000a
-DATA matmul512_collect34_2_2<>+24(SB)/4, $0x000d000c
-DATA matmul512_collect34_2_2<>+28(SB)/4, $0x000f000e
-DATA matmul512_collect34_2_2<>+32(SB)/4, $0x00200000
-DATA matmul512_collect34_2_2<>+36(SB)/4, $0x00200002
-DATA matmul512_collect34_2_2<>+40(SB)/4, $0x00310004
-DATA matmul512_collect34_2_2<>+44(SB)/4, $0x00310006
-DATA matmul512_collect34_2_2<>+48(SB)/4, $0x00090008
-DATA matmul512_collect34_2_2<>+52(SB)/4, $0x000b000a
-DATA matmul512_collect34_2_2<>+56(SB)/4, $0x000d000c
-DATA matmul512_collect34_2_2<>+60(SB)/4, $0x000f000e
-GLOBL matmul512_collect34_2_2<>(SB), RODATA|NOPTR, $64
+DATA matmul512_collect34_2<>+0(SB)/4, $0x00200000
+DATA matmul512_collect34_2<>+4(SB)/4, $0x00200002
+DATA matmul512_collect34_2<>+8(SB)/4, $0x00310004
+DATA matmul512_collect34_2<>+12(SB)/4, $0x00310006
+DATA matmul512_collect34_2<>+16(SB)/4, $0x00090008
+DATA matmul512_collect34_2<>+20(SB)/4, $0x000b000a
+DATA matmul512_collect34_2<>+24(SB)/4, $0x000d000c
+DATA matmul512_collect34_2<>+28(SB)/4, $0x000f000e
+DATA matmul512_collect34_2<>+32(SB)/4, $0x00200010
+DATA matmul512_collect34_2<>+36(SB)/4, $0x00200012
+DATA matmul512_collect34_2<>+40(SB)/4, $0x00310014
+DATA matmul512_collect34_2<>+44(SB)/4, $0x00310016
+DATA matmul512_collect34_2<>+48(SB)/4, $0x00190018
+DATA matmul512_collect34_2<>+52(SB)/4, $0x001b001a
+DATA matmul512_collect34_2<>+56(SB)/4, $0x001d001c
+DATA matmul512_collect34_2<>+60(SB)/4, $0x001f001e
+GLOBL matmul512_collect34_2<>(SB), RODATA|NOPTR, $64
 
-DATA matmul512_collect34_2_3<>+0(SB)/4, $0x00010000
-DATA matmul512_collect34_2_3<>+4(SB)/4, $0x00030002
-DATA matmul512_collect34_2_3<>+8(SB)/4, $0x00050004
-DATA matmul512_collect34_2_3<>+12(SB)/4, $0x00070006
-DATA matmul512_collect34_2_3<>+16(SB)/4, $0x00200008
-DATA matmul512_collect34_2_3<>+20(SB)/4, $0x0020000a
-DATA matmul512_collect34_2_3<>+24(SB)/4, $0x0031000c
-DATA matmul512_collect34_2_3<>+28(SB)/4, $0x0031000e
-DATA matmul512_collect34_2_3<>+32(SB)/4, $0x00010000
-DATA matmul512_collect34_2_3<>+36(SB)/4, $0x00030002
-DATA matmul512_collect34_2_3<>+40(SB)/4, $0x00050004
-DATA matmul512_collect34_2_3<>+44(SB)/4, $0x00070006
-DATA matmul512_collect34_2_3<>+48(SB)/4, $0x00200008
-DATA matmul512_collect34_2_3<>+52(SB)/4, $0x0020000a
-DATA matmul512_collect34_2_3<>+56(SB)/4, $0x0031000c
-DATA matmul512_collect34_2_3<>+60(SB)/4, $0x0031000e
-GLOBL matmul512_collect34_2_3<>(SB), RODATA|NOPTR, $64
+DATA matmul512_collect34_3<>+0(SB)/4, $0x00010000
+DATA matmul512_collect34_3<>+4(SB)/4, $0x00030002
+DATA matmul512_collect34_3<>+8(SB)/4, $0x00050004
+DATA matmul512_collect34_3<>+12(SB)/4, $0x00070006
+DATA matmul512_collect34_3<>+16(SB)/4, $0x00200008
+DATA matmul512_collect34_3<>+20(SB)/4, $0x0020000a
+DATA matmul512_collect34_3<>+24(SB)/4, $0x0031000c
+DATA matmul512_collect34_3<>+28(SB)/4, $0x0031000e
+DATA matmul512_collect34_3<>+32(SB)/4, $0x00110010
+DATA matmul512_collect34_3<>+36(SB)/4, $0x00130012
+DATA matmul512_collect34_3<>+40(SB)/4, $0x00150014
+DATA matmul512_collect34_3<>+44(SB)/4, $0x00170016
+DATA matmul512_collect34_3<>+48(SB)/4, $0x00200018
+DATA matmul512_collect34_3<>+52(SB)/4, $0x0020001a
+DATA matmul512_collect34_3<>+56(SB)/4, $0x0031001c
+DATA matmul512_collect34_3<>+60(SB)/4, $0x0031001e
+GLOBL matmul512_collect34_3<>(SB), RODATA|NOPTR, $64
 
 DATA matmul512_orderQ8_0<>+0(SB)/4, $0x00000000
 DATA matmul512_orderQ8_0<>+4(SB)/4, $0x00000004
@@ -4793,14 +4986,14 @@ DATA matmul512_orderQ8_0<>+60(SB)/4, $0x0000000f
 GLOBL matmul512_orderQ8_0<>(SB), RODATA|NOPTR, $64
 
 // func unpackQ8_0AVX512(dst *byte, first *byte, second *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·unpackQ8_0AVX512(SB), NOSPLIT, $0-32
 	MOVQ      first+8(FP), AX
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_flip<>+0(SB), Z0
 
 group:
@@ -4816,109 +5009,109 @@ group:
 	PREFETCHT1   16640(CX)
 	VMOVDQU32    2(AX), Z0
 	VINSERTI64X4 $0x01, 36(AX), Z0, Z0
-	VMOVDQU32    70(AX), Z1
-	VINSERTI64X4 $0x01, 104(AX), Z1, Z1
-	VSHUFI32X4   $0x88, Z1, Z0, Z2
-	VSHUFI32X4   $0xdd, Z1, Z0, Z0
-	VMOVDQU32    138(AX), Z1
-	VINSERTI64X4 $0x01, 172(AX), Z1, Z1
-	VMOVDQU32    206(AX), Z3
-	VINSERTI64X4 $0x01, 240(AX), Z3, Z3
-	VSHUFI32X4   $0x88, Z3, Z1, Z4
-	VSHUFI32X4   $0xdd, Z3, Z1, Z1
-	VMOVDQU32    2(CX), Z3
-	VINSERTI64X4 $0x01, 36(CX), Z3, Z3
-	VMOVDQU32    70(CX), Z5
-	VINSERTI64X4 $0x01, 104(CX), Z5, Z5
-	VSHUFI32X4   $0x88, Z5, Z3, Z6
-	VSHUFI32X4   $0xdd, Z5, Z3, Z3
-	VMOVDQU32    138(CX), Z5
-	VINSERTI64X4 $0x01, 172(CX), Z5, Z5
-	VMOVDQU32    206(CX), Z7
-	VINSERTI64X4 $0x01, 240(CX), Z7, Z7
-	VSHUFI32X4   $0x88, Z7, Z5, Z8
-	VSHUFI32X4   $0xdd, Z7, Z5, Z5
-	VMOVUPS      matmul512_byRowQ8_0<>+0(SB), Z7
-	VPUNPCKLDQ   Z4, Z2, Z9
-	VPUNPCKLDQ   Z8, Z6, Z10
-	VPUNPCKHDQ   Z4, Z2, Z2
-	VPUNPCKHDQ   Z8, Z6, Z6
-	VPUNPCKLQDQ  Z10, Z9, Z4
-	VPUNPCKHQDQ  Z10, Z9, Z8
-	VPUNPCKLQDQ  Z6, Z2, Z9
-	VPUNPCKHQDQ  Z6, Z2, Z2
-	VPERMD       Z4, Z7, Z4
-	VPSLLW       $0x08, Z4, Z6
-	VPSRAW       $0x08, Z6, Z6
-	VMOVDQU32    Z6, (DX)
-	VPSRAW       $0x08, Z4, Z4
-	VMOVDQU32    Z4, 1024(DX)
-	VPERMD       Z8, Z7, Z8
-	VPSLLW       $0x08, Z8, Z4
-	VPSRAW       $0x08, Z4, Z4
-	VMOVDQU32    Z4, 256(DX)
-	VPSRAW       $0x08, Z8, Z4
-	VMOVDQU32    Z4, 1280(DX)
-	VPERMD       Z9, Z7, Z9
-	VPSLLW       $0x08, Z9, Z4
-	VPSRAW       $0x08, Z4, Z4
-	VMOVDQU32    Z4, 512(DX)
-	VPSRAW       $0x08, Z9, Z4
-	VMOVDQU32    Z4, 1536(DX)
-	VPERMD       Z2, Z7, Z2
+	VMOVDQU32    70(AX), Z2
+	VINSERTI64X4 $0x01, 104(AX), Z2, Z2
+	VSHUFI32X4   $0x88, Z2, Z0, Z3
+	VSHUFI32X4   $0xdd, Z2, Z0, Z0
+	VMOVDQU32    138(AX), Z2
+	VINSERTI64X4 $0x01, 172(AX), Z2, Z2
+	VMOVDQU32    206(AX), Z4
+	VINSERTI64X4 $0x01, 240(AX), Z4, Z4
+	VSHUFI32X4   $0x88, Z4, Z2, Z5
+	VSHUFI32X4   $0xdd, Z4, Z2, Z2
+	VMOVDQU32    2(CX), Z4
+	VINSERTI64X4 $0x01, 36(CX), Z4, Z4
+	VMOVDQU32    70(CX), Z6
+	VINSERTI64X4 $0x01, 104(CX), Z6, Z6
+	VSHUFI32X4   $0x88, Z6, Z4, Z7
+	VSHUFI32X4   $0xdd, Z6, Z4, Z4
+	VMOVDQU32    138(CX), Z6
+	VINSERTI64X4 $0x01, 172(CX), Z6, Z6
+	VMOVDQU32    206(CX), Z8
+	VINSERTI64X4 $0x01, 240(CX), Z8, Z8
+	VSHUFI32X4   $0x88, Z8, Z6, Z9
+	VSHUFI32X4   $0xdd, Z8, Z6, Z6
+	VMOVUPS      matmul512_byRowQ8_0<>+0(SB), Z8
+	VPUNPCKLDQ   Z5, Z3, Z10
+	VPUNPCKLDQ   Z9, Z7, Z11
+	VPUNPCKHDQ   Z5, Z3, Z3
+	VPUNPCKHDQ   Z9, Z7, Z7
+	VPUNPCKLQDQ  Z11, Z10, Z5
+	VPUNPCKHQDQ  Z11, Z10, Z9
+	VPUNPCKLQDQ  Z7, Z3, Z10
+	VPUNPCKHQDQ  Z7, Z3, Z3
+	VPERMD       Z5, Z8, Z5
+	VPSLLW       $0x08, Z5, Z7
+	VPSRAW       $0x08, Z7, Z7
+	VMOVDQU32    Z7, (DX)
+	VPSRAW       $0x08, Z5, Z5
+	VMOVDQU32    Z5, 1024(DX)
+	VPERMD       Z9, Z8, Z9
+	VPSLLW       $0x08, Z9, Z5
+	VPSRAW       $0x08, Z5, Z5
+	VMOVDQU32    Z5, 256(DX)
+	VPSRAW       $0x08, Z9, Z5
+	VMOVDQU32    Z5, 1280(DX)
+	VPERMD       Z10, Z8, Z10
+	VPSLLW       $0x08, Z10, Z5
+	VPSRAW       $0x08, Z5, Z5
+	VMOVDQU32    Z5, 512(DX)
+	VPSRAW       $0x08, Z10, Z5
+	VMOVDQU32    Z5, 1536(DX)
+	VPERMD       Z3, Z8, Z3
+	VPSLLW       $0x08, Z3, Z5
+	VPSRAW       $0x08, Z5, Z5
+	VMOVDQU32    Z5, 768(DX)
+	VPSRAW       $0x08, Z3, Z3
+	VMOVDQU32    Z3, 1792(DX)
+	VPUNPCKLDQ   Z2, Z0, Z3
+	VPUNPCKLDQ   Z6, Z4, Z5
+	VPUNPCKHDQ   Z2, Z0, Z0
+	VPUNPCKHDQ   Z6, Z4, Z4
+	VPUNPCKLQDQ  Z5, Z3, Z2
+	VPUNPCKHQDQ  Z5, Z3, Z3
+	VPUNPCKLQDQ  Z4, Z0, Z5
+	VPUNPCKHQDQ  Z4, Z0, Z0
+	VPERMD       Z2, Z8, Z2
 	VPSLLW       $0x08, Z2, Z4
 	VPSRAW       $0x08, Z4, Z4
-	VMOVDQU32    Z4, 768(DX)
+	VMOVDQU32    Z4, 2048(DX)
 	VPSRAW       $0x08, Z2, Z2
-	VMOVDQU32    Z2, 1792(DX)
-	VPUNPCKLDQ   Z1, Z0, Z2
-	VPUNPCKLDQ   Z5, Z3, Z4
-	VPUNPCKHDQ   Z1, Z0, Z0
-	VPUNPCKHDQ   Z5, Z3, Z3
-	VPUNPCKLQDQ  Z4, Z2, Z1
-	VPUNPCKHQDQ  Z4, Z2, Z2
-	VPUNPCKLQDQ  Z3, Z0, Z4
-	VPUNPCKHQDQ  Z3, Z0, Z0
-	VPERMD       Z1, Z7, Z1
-	VPSLLW       $0x08, Z1, Z3
-	VPSRAW       $0x08, Z3, Z3
-	VMOVDQU32    Z3, 2048(DX)
-	VPSRAW       $0x08, Z1, Z1
-	VMOVDQU32    Z1, 3072(DX)
-	VPERMD       Z2, Z7, Z2
-	VPSLLW       $0x08, Z2, Z1
-	VPSRAW       $0x08, Z1, Z1
-	VMOVDQU32    Z1, 2304(DX)
-	VPSRAW       $0x08, Z2, Z1
-	VMOVDQU32    Z1, 3328(DX)
-	VPERMD       Z4, Z7, Z4
-	VPSLLW       $0x08, Z4, Z1
-	VPSRAW       $0x08, Z1, Z1
-	VMOVDQU32    Z1, 2560(DX)
-	VPSRAW       $0x08, Z4, Z1
-	VMOVDQU32    Z1, 3584(DX)
-	VPERMD       Z0, Z7, Z0
-	VPSLLW       $0x08, Z0, Z1
-	VPSRAW       $0x08, Z1, Z1
-	VMOVDQU32    Z1, 2816(DX)
+	VMOVDQU32    Z2, 3072(DX)
+	VPERMD       Z3, Z8, Z3
+	VPSLLW       $0x08, Z3, Z2
+	VPSRAW       $0x08, Z2, Z2
+	VMOVDQU32    Z2, 2304(DX)
+	VPSRAW       $0x08, Z3, Z2
+	VMOVDQU32    Z2, 3328(DX)
+	VPERMD       Z5, Z8, Z5
+	VPSLLW       $0x08, Z5, Z2
+	VPSRAW       $0x08, Z2, Z2
+	VMOVDQU32    Z2, 2560(DX)
+	VPSRAW       $0x08, Z5, Z2
+	VMOVDQU32    Z2, 3584(DX)
+	VPERMD       Z0, Z8, Z0
+	VPSLLW       $0x08, Z0, Z2
+	VPSRAW       $0x08, Z2, Z2
+	VMOVDQU32    Z2, 2816(DX)
 	VPSRAW       $0x08, Z0, Z0
 	VMOVDQU32    Z0, 3840(DX)
 	VMOVUPS      matmul512_byRowQ8_0<>+0(SB), Z0
-	VMOVDQU32    (AX), Z1
-	VMOVDQU32    matmul512_collect34_2_1<>+0(SB), Z2
-	VPERMT2W     68(AX), Z2, Z1
-	VMOVDQU32    matmul512_collect34_2_2<>+0(SB), Z2
-	VPERMT2W     136(AX), Z2, Z1
-	VMOVDQU32    matmul512_collect34_2_3<>+0(SB), Z2
-	VPERMT2W     204(AX), Z2, Z1
-	VMOVDQU32    (CX), Z2
-	VMOVDQU32    matmul512_collect34_2_1<>+0(SB), Z3
-	VPERMT2W     68(CX), Z3, Z2
-	VMOVDQU32    matmul512_collect34_2_2<>+0(SB), Z3
-	VPERMT2W     136(CX), Z3, Z2
-	VMOVDQU32    matmul512_collect34_2_3<>+0(SB), Z3
-	VPERMT2W     204(CX), Z3, Z2
-	VPBLENDMW    Y2, Y1, K1, Y1
+	VMOVUPS      (AX), Z2
+	VMOVUPS      matmul512_collect34_1<>+0(SB), Z3
+	VPERMT2W     68(AX), Z3, Z2
+	VMOVUPS      matmul512_collect34_2<>+0(SB), Z3
+	VPERMT2W     136(AX), Z3, Z2
+	VMOVUPS      matmul512_collect34_3<>+0(SB), Z3
+	VPERMT2W     204(AX), Z3, Z2
+	VMOVUPS      (CX), Z3
+	VMOVUPS      matmul512_collect34_1<>+0(SB), Z4
+	VPERMT2W     68(CX), Z4, Z3
+	VMOVUPS      matmul512_collect34_2<>+0(SB), Z4
+	VPERMT2W     136(CX), Z4, Z3
+	VMOVUPS      matmul512_collect34_3<>+0(SB), Z4
+	VPERMT2W     204(CX), Z4, Z3
+	VPBLENDMW    Z3, Z2, K1, Z1
 	VCVTPH2PS    Y1, Z1
 	VPERMPS      Z1, Z0, Z1
 	VMOVUPS      Z1, 4096(DX)
@@ -5152,18 +5345,19 @@ DATA matmul512_runIQ4NL0<>+60(SB)/4, $0x00000007
 GLOBL matmul512_runIQ4NL0<>(SB), RODATA|NOPTR, $64
 
 // func intRowsIQ4NLAVX512(w *byte, rowBytes int, rows int, groups int, mask int, tail *byte, pack *byte, out *float32)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, AVX512VNNI, CMOV, MMX+
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, CMOV, MMX+
 TEXT ·intRowsIQ4NLAVX512(SB), NOSPLIT, $0-64
 	MOVQ      w+0(FP), AX
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_flip<>+0(SB), Z1
+	MOVL      $0x0000000f, SI
+	KMOVW     SI, K2
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z2
-	VMOVDQU32 matmul512_quads18_2<>+0(SB), Z3
-	VMOVDQU32 matmul512_levels<>+0(SB), Z4
+	VMOVDQU32 matmul512_levels<>+0(SB), Z3
 
 row:
 	VPXORD  Z0, Z0, Z0
@@ -5171,107 +5365,116 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 	TESTQ   R9, R9
 	JZ      tail
 
 group:
-	PREFETCHT0  16384(SI)
-	PREFETCHT0  16384(DI)
-	PREFETCHT0  16448(SI)
-	PREFETCHT0  16448(DI)
-	PREFETCHT0  16512(SI)
-	PREFETCHT0  16512(DI)
-	VMOVDQU32   2(SI), Z5
-	VPERMT2W    8(SI), Z3, Z5
-	VPANDD      Z2, Z5, Z6
-	VPSRLW      $0x04, Z5, Z5
-	VPANDD      Z2, Z5, Z5
-	VPSHUFB     Z6, Z4, Z6
-	VPSHUFB     Z5, Z4, Z5
-	VMOVDQU32   74(SI), Z15
-	VPERMT2W    80(SI), Z3, Z15
-	VPANDD      Z2, Z15, Z16
-	VPSRLW      $0x04, Z15, Z15
-	VPANDD      Z2, Z15, Z15
-	VPSHUFB     Z16, Z4, Z16
-	VPSHUFB     Z15, Z4, Z15
-	VMOVDQU32   2(DI), Z17
-	VPERMT2W    8(DI), Z3, Z17
-	VPANDD      Z2, Z17, Z18
-	VPSRLW      $0x04, Z17, Z17
-	VPANDD      Z2, Z17, Z17
-	VPSHUFB     Z18, Z4, Z18
-	VPSHUFB     Z17, Z4, Z17
-	VMOVDQU32   74(DI), Z19
-	VPERMT2W    80(DI), Z3, Z19
+	PREFETCHT0  (R10)
+	PREFETCHT0  64(R10)
+	PREFETCHT0  128(R10)
+	PREFETCHT0  192(R10)
+	PREFETCHT0  256(R10)
+	ADDQ        $0x00000120, R10
+	VMOVUPS     (SI), Z4
+	VMOVUPS     64(SI), Z5
+	VMOVDQU32.Z 128(SI), K2, Z6
+	VMOVUPS     matmul512_quads0IQ4NL1<>+0(SB), Z7
+	VPERMI2W    Z5, Z4, Z7
+	VPANDD      Z2, Z7, Z8
+	VPSRLW      $0x04, Z7, Z7
+	VPANDD      Z2, Z7, Z7
+	VPSHUFB     Z8, Z3, Z8
+	VPSHUFB     Z7, Z3, Z7
+	VMOVUPS     matmul512_quads1IQ4NL1<>+0(SB), Z19
+	VPERMI2W    Z6, Z5, Z19
 	VPANDD      Z2, Z19, Z20
 	VPSRLW      $0x04, Z19, Z19
 	VPANDD      Z2, Z19, Z19
-	VPSHUFB     Z20, Z4, Z20
-	VPSHUFB     Z19, Z4, Z19
-	VPXORD      Z7, Z7, Z7
-	VPXORD      Z8, Z8, Z8
+	VPSHUFB     Z20, Z3, Z20
+	VPSHUFB     Z19, Z3, Z19
+	VMOVUPS     matmul512_headsIQ4NL1<>+0(SB), Z21
+	VPERMI2W    Z5, Z4, Z21
+	VMOVUPS     matmul512_headsIQ4NL2<>+0(SB), Z4
+	VPERMT2W    Z6, Z4, Z21
+	VMOVUPS     (DI), Z4
+	VMOVUPS     64(DI), Z5
+	VMOVDQU32.Z 128(DI), K2, Z6
+	VMOVUPS     matmul512_quads0IQ4NL1<>+0(SB), Z22
+	VPERMI2W    Z5, Z4, Z22
+	VPANDD      Z2, Z22, Z23
+	VPSRLW      $0x04, Z22, Z22
+	VPANDD      Z2, Z22, Z22
+	VPSHUFB     Z23, Z3, Z23
+	VPSHUFB     Z22, Z3, Z22
+	VMOVUPS     matmul512_quads1IQ4NL1<>+0(SB), Z24
+	VPERMI2W    Z6, Z5, Z24
+	VPANDD      Z2, Z24, Z25
+	VPSRLW      $0x04, Z24, Z24
+	VPANDD      Z2, Z24, Z24
+	VPSHUFB     Z25, Z3, Z25
+	VPSHUFB     Z24, Z3, Z24
+	VMOVUPS     matmul512_headsIQ4NL1<>+0(SB), Z26
+	VPERMI2W    Z5, Z4, Z26
+	VMOVUPS     matmul512_headsIQ4NL2<>+0(SB), Z4
+	VPERMT2W    Z6, Z4, Z26
 	VPXORD      Z9, Z9, Z9
 	VPXORD      Z10, Z10, Z10
-	VMOVDQU32   (R8), Z21
-	VMOVDQU32   256(R8), Z22
-	VPXORD      Z1, Z6, Z23
-	VPDPBUSD    Z21, Z23, Z7
-	VPXORD      Z1, Z16, Z23
-	VPDPBUSD    Z22, Z23, Z8
-	VPXORD      Z1, Z18, Z23
-	VPDPBUSD    Z21, Z23, Z9
-	VPXORD      Z1, Z20, Z21
-	VPDPBUSD    Z22, Z21, Z10
-	VMOVDQU32   128(R8), Z21
-	VMOVDQU32   384(R8), Z22
-	VPXORD      Z1, Z5, Z23
-	VPDPBUSD    Z21, Z23, Z7
-	VPXORD      Z1, Z15, Z23
-	VPDPBUSD    Z22, Z23, Z8
-	VPXORD      Z1, Z17, Z23
-	VPDPBUSD    Z21, Z23, Z9
-	VPXORD      Z1, Z19, Z21
-	VPDPBUSD    Z22, Z21, Z10
-	VPSLLD      $0x08, Z7, Z7
-	VPSLLD      $0x08, Z8, Z8
+	VPXORD      Z11, Z11, Z11
+	VPXORD      Z12, Z12, Z12
+	VMOVDQU32   (R8), Z4
+	VMOVDQU32   256(R8), Z5
+	VPXORD      Z1, Z8, Z6
+	VPDPBUSD    Z4, Z6, Z9
+	VPXORD      Z1, Z20, Z6
+	VPDPBUSD    Z5, Z6, Z10
+	VPXORD      Z1, Z23, Z6
+	VPDPBUSD    Z4, Z6, Z11
+	VPXORD      Z1, Z25, Z4
+	VPDPBUSD    Z5, Z4, Z12
+	VMOVDQU32   128(R8), Z4
+	VMOVDQU32   384(R8), Z5
+	VPXORD      Z1, Z7, Z6
+	VPDPBUSD    Z4, Z6, Z9
+	VPXORD      Z1, Z19, Z6
+	VPDPBUSD    Z5, Z6, Z10
+	VPXORD      Z1, Z22, Z6
+	VPDPBUSD    Z4, Z6, Z11
+	VPXORD      Z1, Z24, Z4
+	VPDPBUSD    Z5, Z4, Z12
 	VPSLLD      $0x08, Z9, Z9
 	VPSLLD      $0x08, Z10, Z10
-	VMOVDQU32   64(R8), Z21
-	VMOVDQU32   320(R8), Z22
-	VPDPBUSD    Z6, Z21, Z7
-	VPDPBUSD    Z16, Z22, Z8
-	VPDPBUSD    Z18, Z21, Z9
-	VPDPBUSD    Z20, Z22, Z10
-	VMOVDQU32   192(R8), Z6
-	VMOVDQU32   448(R8), Z16
-	VPDPBUSD    Z5, Z6, Z7
-	VPDPBUSD    Z15, Z16, Z8
-	VPDPBUSD    Z17, Z6, Z9
-	VPDPBUSD    Z19, Z16, Z10
-	VMOVDQU32   (SI), Z5
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z6
-	VPERMT2W    72(SI), Z6, Z5
-	VMOVDQU32   (DI), Z6
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z15
-	VPERMT2W    72(DI), Z15, Z6
-	VPBLENDMW   Y6, Y5, K1, Y5
-	VCVTPH2PS   Y5, Z5
-	VSHUFPS     $0x88, Z8, Z7, Z6
-	VSHUFPS     $0xdd, Z8, Z7, Z15
-	VPADDD      Z15, Z6, Z6
-	VSHUFPS     $0x88, Z10, Z9, Z15
-	VSHUFPS     $0xdd, Z10, Z9, Z16
-	VPADDD      Z16, Z15, Z15
-	VSHUFPS     $0x88, Z15, Z6, Z16
-	VSHUFPS     $0xdd, Z15, Z6, Z6
-	VPADDD      Z6, Z16, Z16
-	VPSUBD      576(R8), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
-	VMULPS      512(R8), Z5, Z5
-	VFMADD231PS Z5, Z16, Z0
+	VPSLLD      $0x08, Z11, Z11
+	VPSLLD      $0x08, Z12, Z12
+	VMOVDQU32   64(R8), Z4
+	VMOVDQU32   320(R8), Z5
+	VPDPBUSD    Z8, Z4, Z9
+	VPDPBUSD    Z20, Z5, Z10
+	VPDPBUSD    Z23, Z4, Z11
+	VPDPBUSD    Z25, Z5, Z12
+	VMOVDQU32   192(R8), Z4
+	VMOVDQU32   448(R8), Z5
+	VPDPBUSD    Z7, Z4, Z9
+	VPDPBUSD    Z19, Z5, Z10
+	VPDPBUSD    Z22, Z4, Z11
+	VPDPBUSD    Z24, Z5, Z12
+	VPBLENDMW   Z26, Z21, K1, Z13
+	VCVTPH2PS   Y13, Z13
+	VSHUFPS     $0x88, Z10, Z9, Z4
+	VSHUFPS     $0xdd, Z10, Z9, Z5
+	VPADDD      Z5, Z4, Z4
+	VSHUFPS     $0x88, Z12, Z11, Z5
+	VSHUFPS     $0xdd, Z12, Z11, Z6
+	VPADDD      Z6, Z5, Z5
+	VSHUFPS     $0x88, Z5, Z4, Z6
+	VSHUFPS     $0xdd, Z5, Z4, Z4
+	VPADDD      Z4, Z6, Z6
+	VPSUBD      576(R8), Z6, Z6
+	VCVTDQ2PS   Z6, Z6
+	VMULPS      512(R8), Z13, Z13
+	VFMADD231PS Z13, Z6, Z0
 	ADDQ        $0x00000090, SI
 	ADDQ        $0x00000090, DI
 	ADDQ        $0x00000280, R8
@@ -5282,7 +5485,7 @@ tail:
 	MOVQ  mask+32(FP), R9
 	TESTL R9, R9
 	JZ    end
-	KMOVW R9, K2
+	KMOVW R9, K3
 	MOVQ  tail+40(FP), R9
 	TESTQ R9, R9
 	JZ    between
@@ -5290,111 +5493,119 @@ tail:
 	LEAQ  144(R9), DI
 
 between:
-	VMOVDQU32   2(SI), Z5
-	VPERMT2W    8(SI), Z3, Z5
-	VPANDD      Z2, Z5, Z6
-	VPSRLW      $0x04, Z5, Z5
-	VPANDD      Z2, Z5, Z5
-	VPSHUFB     Z6, Z4, Z6
-	VPSHUFB     Z5, Z4, Z5
-	VMOVDQU32   74(SI), Z15
-	VPERMT2W    80(SI), Z3, Z15
-	VPANDD      Z2, Z15, Z16
-	VPSRLW      $0x04, Z15, Z15
-	VPANDD      Z2, Z15, Z15
-	VPSHUFB     Z16, Z4, Z16
-	VPSHUFB     Z15, Z4, Z15
-	VMOVDQU32   2(DI), Z17
-	VPERMT2W    8(DI), Z3, Z17
-	VPANDD      Z2, Z17, Z18
-	VPSRLW      $0x04, Z17, Z17
-	VPANDD      Z2, Z17, Z17
-	VPSHUFB     Z18, Z4, Z18
-	VPSHUFB     Z17, Z4, Z17
-	VMOVDQU32   74(DI), Z19
-	VPERMT2W    80(DI), Z3, Z19
+	VMOVUPS     (SI), Z4
+	VMOVUPS     64(SI), Z5
+	VMOVDQU32.Z 128(SI), K2, Z6
+	VMOVUPS     matmul512_quads0IQ4NL1<>+0(SB), Z7
+	VPERMI2W    Z5, Z4, Z7
+	VPANDD      Z2, Z7, Z8
+	VPSRLW      $0x04, Z7, Z7
+	VPANDD      Z2, Z7, Z7
+	VPSHUFB     Z8, Z3, Z8
+	VPSHUFB     Z7, Z3, Z7
+	VMOVUPS     matmul512_quads1IQ4NL1<>+0(SB), Z19
+	VPERMI2W    Z6, Z5, Z19
 	VPANDD      Z2, Z19, Z20
 	VPSRLW      $0x04, Z19, Z19
 	VPANDD      Z2, Z19, Z19
-	VPSHUFB     Z20, Z4, Z20
-	VPSHUFB     Z19, Z4, Z19
-	VPXORD      Z11, Z11, Z11
-	VPXORD      Z12, Z12, Z12
-	VPXORD      Z13, Z13, Z13
+	VPSHUFB     Z20, Z3, Z20
+	VPSHUFB     Z19, Z3, Z19
+	VMOVUPS     matmul512_headsIQ4NL1<>+0(SB), Z21
+	VPERMI2W    Z5, Z4, Z21
+	VMOVUPS     matmul512_headsIQ4NL2<>+0(SB), Z4
+	VPERMT2W    Z6, Z4, Z21
+	VMOVUPS     (DI), Z4
+	VMOVUPS     64(DI), Z5
+	VMOVDQU32.Z 128(DI), K2, Z6
+	VMOVUPS     matmul512_quads0IQ4NL1<>+0(SB), Z22
+	VPERMI2W    Z5, Z4, Z22
+	VPANDD      Z2, Z22, Z23
+	VPSRLW      $0x04, Z22, Z22
+	VPANDD      Z2, Z22, Z22
+	VPSHUFB     Z23, Z3, Z23
+	VPSHUFB     Z22, Z3, Z22
+	VMOVUPS     matmul512_quads1IQ4NL1<>+0(SB), Z24
+	VPERMI2W    Z6, Z5, Z24
+	VPANDD      Z2, Z24, Z25
+	VPSRLW      $0x04, Z24, Z24
+	VPANDD      Z2, Z24, Z24
+	VPSHUFB     Z25, Z3, Z25
+	VPSHUFB     Z24, Z3, Z24
+	VMOVUPS     matmul512_headsIQ4NL1<>+0(SB), Z26
+	VPERMI2W    Z5, Z4, Z26
+	VMOVUPS     matmul512_headsIQ4NL2<>+0(SB), Z4
+	VPERMT2W    Z6, Z4, Z26
 	VPXORD      Z14, Z14, Z14
-	VMOVDQU32   (R8), Z21
-	VMOVDQU32   256(R8), Z22
-	VPXORD      Z1, Z6, Z23
-	VPDPBUSD    Z21, Z23, Z11
-	VPXORD      Z1, Z16, Z23
-	VPDPBUSD    Z22, Z23, Z12
-	VPXORD      Z1, Z18, Z23
-	VPDPBUSD    Z21, Z23, Z13
-	VPXORD      Z1, Z20, Z21
-	VPDPBUSD    Z22, Z21, Z14
-	VMOVDQU32   128(R8), Z21
-	VMOVDQU32   384(R8), Z22
-	VPXORD      Z1, Z5, Z23
-	VPDPBUSD    Z21, Z23, Z11
-	VPXORD      Z1, Z15, Z23
-	VPDPBUSD    Z22, Z23, Z12
-	VPXORD      Z1, Z17, Z23
-	VPDPBUSD    Z21, Z23, Z13
-	VPXORD      Z1, Z19, Z21
-	VPDPBUSD    Z22, Z21, Z14
-	VPSLLD      $0x08, Z11, Z11
-	VPSLLD      $0x08, Z12, Z12
-	VPSLLD      $0x08, Z13, Z13
+	VPXORD      Z15, Z15, Z15
+	VPXORD      Z16, Z16, Z16
+	VPXORD      Z17, Z17, Z17
+	VMOVDQU32   (R8), Z4
+	VMOVDQU32   256(R8), Z5
+	VPXORD      Z1, Z8, Z6
+	VPDPBUSD    Z4, Z6, Z14
+	VPXORD      Z1, Z20, Z6
+	VPDPBUSD    Z5, Z6, Z15
+	VPXORD      Z1, Z23, Z6
+	VPDPBUSD    Z4, Z6, Z16
+	VPXORD      Z1, Z25, Z4
+	VPDPBUSD    Z5, Z4, Z17
+	VMOVDQU32   128(R8), Z4
+	VMOVDQU32   384(R8), Z5
+	VPXORD      Z1, Z7, Z6
+	VPDPBUSD    Z4, Z6, Z14
+	VPXORD      Z1, Z19, Z6
+	VPDPBUSD    Z5, Z6, Z15
+	VPXORD      Z1, Z22, Z6
+	VPDPBUSD    Z4, Z6, Z16
+	VPXORD      Z1, Z24, Z4
+	VPDPBUSD    Z5, Z4, Z17
 	VPSLLD      $0x08, Z14, Z14
-	VMOVDQU32   64(R8), Z21
-	VMOVDQU32   320(R8), Z22
-	VPDPBUSD    Z6, Z21, Z11
-	VPDPBUSD    Z16, Z22, Z12
-	VPDPBUSD    Z18, Z21, Z13
-	VPDPBUSD    Z20, Z22, Z14
-	VMOVDQU32   192(R8), Z6
-	VMOVDQU32   448(R8), Z16
-	VPDPBUSD    Z5, Z6, Z11
-	VPDPBUSD    Z15, Z16, Z12
-	VPDPBUSD    Z17, Z6, Z13
-	VPDPBUSD    Z19, Z16, Z14
-	VMOVDQU32   (SI), Z5
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z6
-	VPERMT2W    72(SI), Z6, Z5
-	VMOVDQU32   (DI), Z6
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z15
-	VPERMT2W    72(DI), Z15, Z6
-	VPBLENDMW   Y6, Y5, K1, Y5
-	VCVTPH2PS   Y5, Z5
-	VSHUFPS     $0x88, Z12, Z11, Z6
-	VSHUFPS     $0xdd, Z12, Z11, Z15
-	VPADDD      Z15, Z6, Z6
-	VSHUFPS     $0x88, Z14, Z13, Z15
-	VSHUFPS     $0xdd, Z14, Z13, Z16
-	VPADDD      Z16, Z15, Z15
-	VSHUFPS     $0x88, Z15, Z6, Z16
-	VSHUFPS     $0xdd, Z15, Z6, Z6
-	VPADDD      Z6, Z16, Z16
-	VPSUBD      576(R8), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
-	VMOVAPS.Z   Z5, K2, Z5
-	VMULPS      512(R8), Z5, Z5
-	VFMADD231PS Z5, Z16, Z0
+	VPSLLD      $0x08, Z15, Z15
+	VPSLLD      $0x08, Z16, Z16
+	VPSLLD      $0x08, Z17, Z17
+	VMOVDQU32   64(R8), Z4
+	VMOVDQU32   320(R8), Z5
+	VPDPBUSD    Z8, Z4, Z14
+	VPDPBUSD    Z20, Z5, Z15
+	VPDPBUSD    Z23, Z4, Z16
+	VPDPBUSD    Z25, Z5, Z17
+	VMOVDQU32   192(R8), Z4
+	VMOVDQU32   448(R8), Z5
+	VPDPBUSD    Z7, Z4, Z14
+	VPDPBUSD    Z19, Z5, Z15
+	VPDPBUSD    Z22, Z4, Z16
+	VPDPBUSD    Z24, Z5, Z17
+	VPBLENDMW   Z26, Z21, K1, Z18
+	VCVTPH2PS   Y18, Z18
+	VSHUFPS     $0x88, Z15, Z14, Z4
+	VSHUFPS     $0xdd, Z15, Z14, Z5
+	VPADDD      Z5, Z4, Z4
+	VSHUFPS     $0x88, Z17, Z16, Z5
+	VSHUFPS     $0xdd, Z17, Z16, Z6
+	VPADDD      Z6, Z5, Z5
+	VSHUFPS     $0x88, Z5, Z4, Z6
+	VSHUFPS     $0xdd, Z5, Z4, Z4
+	VPADDD      Z4, Z6, Z6
+	VPSUBD      576(R8), Z6, Z6
+	VCVTDQ2PS   Z6, Z6
+	VMOVAPS.Z   Z18, K3, Z18
+	VMULPS      512(R8), Z18, Z18
+	VFMADD231PS Z18, Z6, Z0
 
 end:
-	VMOVDQU32     matmul512_orderIQ4NL<>+0(SB), Z6
-	VPERMPS       Z0, Z6, Z5
-	VSHUFF32X4    $0xb1, Z5, Z5, Z6
-	VADDPS        Z6, Z5, Z5
-	VSHUFPS       $0x4e, Z5, Z5, Z6
-	VADDPS        Z6, Z5, Z5
-	VSHUFPS       $0xb1, Z5, Z5, Z6
-	VADDPS        Z6, Z5, Z5
-	VMOVSS        X5, (DX)
+	VMOVDQU32     matmul512_orderIQ4NL<>+0(SB), Z5
+	VPERMPS       Z0, Z5, Z4
+	VSHUFF32X4    $0xb1, Z4, Z4, Z5
+	VADDPS        Z5, Z4, Z4
+	VSHUFPS       $0x4e, Z4, Z4, Z5
+	VADDPS        Z5, Z4, Z4
+	VSHUFPS       $0xb1, Z4, Z4, Z5
+	VADDPS        Z5, Z4, Z4
+	VMOVSS        X4, (DX)
 	CMPQ          CX, $0x01
 	JEQ           odd
-	VEXTRACTF32X4 $0x02, Z5, X5
-	VMOVSS        X5, 4(DX)
+	VEXTRACTF32X4 $0x02, Z4, X4
+	VMOVSS        X4, 4(DX)
 
 odd:
 	LEAQ (AX)(BX*2), AX
@@ -5422,6 +5633,78 @@ DATA matmul512_levels<>+56(SB)/4, $0x26190d01
 DATA matmul512_levels<>+60(SB)/4, $0x71594535
 GLOBL matmul512_levels<>(SB), RODATA|NOPTR, $64
 
+DATA matmul512_quads0IQ4NL1<>+0(SB)/4, $0x00020001
+DATA matmul512_quads0IQ4NL1<>+4(SB)/4, $0x00040003
+DATA matmul512_quads0IQ4NL1<>+8(SB)/4, $0x00060005
+DATA matmul512_quads0IQ4NL1<>+12(SB)/4, $0x00080007
+DATA matmul512_quads0IQ4NL1<>+16(SB)/4, $0x000b000a
+DATA matmul512_quads0IQ4NL1<>+20(SB)/4, $0x000d000c
+DATA matmul512_quads0IQ4NL1<>+24(SB)/4, $0x000f000e
+DATA matmul512_quads0IQ4NL1<>+28(SB)/4, $0x00110010
+DATA matmul512_quads0IQ4NL1<>+32(SB)/4, $0x00140013
+DATA matmul512_quads0IQ4NL1<>+36(SB)/4, $0x00160015
+DATA matmul512_quads0IQ4NL1<>+40(SB)/4, $0x00180017
+DATA matmul512_quads0IQ4NL1<>+44(SB)/4, $0x001a0019
+DATA matmul512_quads0IQ4NL1<>+48(SB)/4, $0x001d001c
+DATA matmul512_quads0IQ4NL1<>+52(SB)/4, $0x001f001e
+DATA matmul512_quads0IQ4NL1<>+56(SB)/4, $0x00210020
+DATA matmul512_quads0IQ4NL1<>+60(SB)/4, $0x00230022
+GLOBL matmul512_quads0IQ4NL1<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_quads1IQ4NL1<>+0(SB)/4, $0x00060005
+DATA matmul512_quads1IQ4NL1<>+4(SB)/4, $0x00080007
+DATA matmul512_quads1IQ4NL1<>+8(SB)/4, $0x000a0009
+DATA matmul512_quads1IQ4NL1<>+12(SB)/4, $0x000c000b
+DATA matmul512_quads1IQ4NL1<>+16(SB)/4, $0x000f000e
+DATA matmul512_quads1IQ4NL1<>+20(SB)/4, $0x00110010
+DATA matmul512_quads1IQ4NL1<>+24(SB)/4, $0x00130012
+DATA matmul512_quads1IQ4NL1<>+28(SB)/4, $0x00150014
+DATA matmul512_quads1IQ4NL1<>+32(SB)/4, $0x00180017
+DATA matmul512_quads1IQ4NL1<>+36(SB)/4, $0x001a0019
+DATA matmul512_quads1IQ4NL1<>+40(SB)/4, $0x001c001b
+DATA matmul512_quads1IQ4NL1<>+44(SB)/4, $0x001e001d
+DATA matmul512_quads1IQ4NL1<>+48(SB)/4, $0x00210020
+DATA matmul512_quads1IQ4NL1<>+52(SB)/4, $0x00230022
+DATA matmul512_quads1IQ4NL1<>+56(SB)/4, $0x00250024
+DATA matmul512_quads1IQ4NL1<>+60(SB)/4, $0x00270026
+GLOBL matmul512_quads1IQ4NL1<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsIQ4NL1<>+0(SB)/4, $0x00240000
+DATA matmul512_headsIQ4NL1<>+4(SB)/4, $0x00240000
+DATA matmul512_headsIQ4NL1<>+8(SB)/4, $0x002d0009
+DATA matmul512_headsIQ4NL1<>+12(SB)/4, $0x002d0009
+DATA matmul512_headsIQ4NL1<>+16(SB)/4, $0x00360012
+DATA matmul512_headsIQ4NL1<>+20(SB)/4, $0x00360012
+DATA matmul512_headsIQ4NL1<>+24(SB)/4, $0x003f001b
+DATA matmul512_headsIQ4NL1<>+28(SB)/4, $0x003f001b
+DATA matmul512_headsIQ4NL1<>+32(SB)/4, $0x00250001
+DATA matmul512_headsIQ4NL1<>+36(SB)/4, $0x00250001
+DATA matmul512_headsIQ4NL1<>+40(SB)/4, $0x002e000a
+DATA matmul512_headsIQ4NL1<>+44(SB)/4, $0x002e000a
+DATA matmul512_headsIQ4NL1<>+48(SB)/4, $0x00370013
+DATA matmul512_headsIQ4NL1<>+52(SB)/4, $0x00370013
+DATA matmul512_headsIQ4NL1<>+56(SB)/4, $0x0000001c
+DATA matmul512_headsIQ4NL1<>+60(SB)/4, $0x0000001c
+GLOBL matmul512_headsIQ4NL1<>(SB), RODATA|NOPTR, $64
+
+DATA matmul512_headsIQ4NL2<>+0(SB)/4, $0x00010000
+DATA matmul512_headsIQ4NL2<>+4(SB)/4, $0x00030002
+DATA matmul512_headsIQ4NL2<>+8(SB)/4, $0x00050004
+DATA matmul512_headsIQ4NL2<>+12(SB)/4, $0x00070006
+DATA matmul512_headsIQ4NL2<>+16(SB)/4, $0x00090008
+DATA matmul512_headsIQ4NL2<>+20(SB)/4, $0x000b000a
+DATA matmul512_headsIQ4NL2<>+24(SB)/4, $0x000d000c
+DATA matmul512_headsIQ4NL2<>+28(SB)/4, $0x000f000e
+DATA matmul512_headsIQ4NL2<>+32(SB)/4, $0x00110010
+DATA matmul512_headsIQ4NL2<>+36(SB)/4, $0x00130012
+DATA matmul512_headsIQ4NL2<>+40(SB)/4, $0x00150014
+DATA matmul512_headsIQ4NL2<>+44(SB)/4, $0x00170016
+DATA matmul512_headsIQ4NL2<>+48(SB)/4, $0x00190018
+DATA matmul512_headsIQ4NL2<>+52(SB)/4, $0x001b001a
+DATA matmul512_headsIQ4NL2<>+56(SB)/4, $0x0020001c
+DATA matmul512_headsIQ4NL2<>+60(SB)/4, $0x0020001e
+GLOBL matmul512_headsIQ4NL2<>(SB), RODATA|NOPTR, $64
+
 DATA matmul512_orderIQ4NL<>+0(SB)/4, $0x00000000
 DATA matmul512_orderIQ4NL<>+4(SB)/4, $0x00000004
 DATA matmul512_orderIQ4NL<>+8(SB)/4, $0x00000008
@@ -5441,17 +5724,18 @@ DATA matmul512_orderIQ4NL<>+60(SB)/4, $0x0000000f
 GLOBL matmul512_orderIQ4NL<>(SB), RODATA|NOPTR, $64
 
 // func unpackIQ4NLAVX512(dst *byte, first *byte, second *byte, n int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
+// Requires: AVX, AVX512BW, AVX512F, MMX+
 TEXT ·unpackIQ4NLAVX512(SB), NOSPLIT, $0-32
 	MOVQ      first+8(FP), AX
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_flip<>+0(SB), Z0
+	MOVL      $0x0000000f, SI
+	KMOVW     SI, K2
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z0
-	VMOVDQU32 matmul512_quads18_2<>+0(SB), Z1
 	VMOVDQU32 matmul512_levels<>+0(SB), Z2
 
 group:
@@ -5461,110 +5745,118 @@ group:
 	PREFETCHT1  16448(CX)
 	PREFETCHT1  16512(AX)
 	PREFETCHT1  16512(CX)
-	VMOVDQU32   2(AX), Z3
-	VPERMT2W    8(AX), Z1, Z3
-	VPANDD      Z0, Z3, Z4
-	VPSRLW      $0x04, Z3, Z3
-	VPANDD      Z0, Z3, Z3
-	VPSHUFB     Z4, Z2, Z4
-	VPSHUFB     Z3, Z2, Z3
-	VMOVDQU32   74(AX), Z5
-	VPERMT2W    80(AX), Z1, Z5
-	VPANDD      Z0, Z5, Z6
-	VPSRLW      $0x04, Z5, Z5
-	VPANDD      Z0, Z5, Z5
-	VPSHUFB     Z6, Z2, Z6
-	VPSHUFB     Z5, Z2, Z5
-	VMOVDQU32   2(CX), Z7
-	VPERMT2W    8(CX), Z1, Z7
-	VPANDD      Z0, Z7, Z8
-	VPSRLW      $0x04, Z7, Z7
-	VPANDD      Z0, Z7, Z7
-	VPSHUFB     Z8, Z2, Z8
+	VMOVUPS     (AX), Z3
+	VMOVUPS     64(AX), Z4
+	VMOVDQU32.Z 128(AX), K2, Z5
+	VMOVUPS     matmul512_quads0IQ4NL1<>+0(SB), Z6
+	VPERMI2W    Z4, Z3, Z6
+	VPANDD      Z0, Z6, Z7
+	VPSRLW      $0x04, Z6, Z6
+	VPANDD      Z0, Z6, Z6
 	VPSHUFB     Z7, Z2, Z7
-	VMOVDQU32   74(CX), Z9
-	VPERMT2W    80(CX), Z1, Z9
-	VPANDD      Z0, Z9, Z10
-	VPSRLW      $0x04, Z9, Z9
-	VPANDD      Z0, Z9, Z9
-	VPSHUFB     Z10, Z2, Z10
+	VPSHUFB     Z6, Z2, Z6
+	VMOVUPS     matmul512_quads1IQ4NL1<>+0(SB), Z8
+	VPERMI2W    Z5, Z4, Z8
+	VPANDD      Z0, Z8, Z9
+	VPSRLW      $0x04, Z8, Z8
+	VPANDD      Z0, Z8, Z8
 	VPSHUFB     Z9, Z2, Z9
-	VMOVUPS     matmul512_byRowIQ4NL<>+0(SB), Z11
-	VPUNPCKLDQ  Z6, Z4, Z12
-	VPUNPCKLDQ  Z10, Z8, Z13
-	VPUNPCKHDQ  Z6, Z4, Z4
-	VPUNPCKHDQ  Z10, Z8, Z8
-	VPUNPCKLQDQ Z13, Z12, Z6
-	VPUNPCKHQDQ Z13, Z12, Z10
-	VPUNPCKLQDQ Z8, Z4, Z12
-	VPUNPCKHQDQ Z8, Z4, Z4
-	VPERMD      Z6, Z11, Z6
-	VPSLLW      $0x08, Z6, Z8
-	VPSRAW      $0x08, Z8, Z8
-	VMOVDQU32   Z8, (DX)
-	VPSRAW      $0x08, Z6, Z6
-	VMOVDQU32   Z6, 1024(DX)
-	VPERMD      Z10, Z11, Z10
-	VPSLLW      $0x08, Z10, Z6
-	VPSRAW      $0x08, Z6, Z6
-	VMOVDQU32   Z6, 256(DX)
-	VPSRAW      $0x08, Z10, Z6
-	VMOVDQU32   Z6, 1280(DX)
-	VPERMD      Z12, Z11, Z12
-	VPSLLW      $0x08, Z12, Z6
-	VPSRAW      $0x08, Z6, Z6
-	VMOVDQU32   Z6, 512(DX)
-	VPSRAW      $0x08, Z12, Z6
-	VMOVDQU32   Z6, 1536(DX)
-	VPERMD      Z4, Z11, Z4
-	VPSLLW      $0x08, Z4, Z6
-	VPSRAW      $0x08, Z6, Z6
-	VMOVDQU32   Z6, 768(DX)
-	VPSRAW      $0x08, Z4, Z4
-	VMOVDQU32   Z4, 1792(DX)
-	VPUNPCKLDQ  Z5, Z3, Z4
-	VPUNPCKLDQ  Z9, Z7, Z6
-	VPUNPCKHDQ  Z5, Z3, Z3
+	VPSHUFB     Z8, Z2, Z8
+	VMOVUPS     matmul512_headsIQ4NL1<>+0(SB), Z10
+	VPERMI2W    Z4, Z3, Z10
+	VMOVUPS     matmul512_headsIQ4NL2<>+0(SB), Z3
+	VPERMT2W    Z5, Z3, Z10
+	VMOVUPS     (CX), Z3
+	VMOVUPS     64(CX), Z4
+	VMOVDQU32.Z 128(CX), K2, Z5
+	VMOVUPS     matmul512_quads0IQ4NL1<>+0(SB), Z11
+	VPERMI2W    Z4, Z3, Z11
+	VPANDD      Z0, Z11, Z12
+	VPSRLW      $0x04, Z11, Z11
+	VPANDD      Z0, Z11, Z11
+	VPSHUFB     Z12, Z2, Z12
+	VPSHUFB     Z11, Z2, Z11
+	VMOVUPS     matmul512_quads1IQ4NL1<>+0(SB), Z13
+	VPERMI2W    Z5, Z4, Z13
+	VPANDD      Z0, Z13, Z14
+	VPSRLW      $0x04, Z13, Z13
+	VPANDD      Z0, Z13, Z13
+	VPSHUFB     Z14, Z2, Z14
+	VPSHUFB     Z13, Z2, Z13
+	VMOVUPS     matmul512_headsIQ4NL1<>+0(SB), Z15
+	VPERMI2W    Z4, Z3, Z15
+	VMOVUPS     matmul512_headsIQ4NL2<>+0(SB), Z3
+	VPERMT2W    Z5, Z3, Z15
+	VMOVUPS     matmul512_byRowIQ4NL<>+0(SB), Z3
+	VPUNPCKLDQ  Z9, Z7, Z4
+	VPUNPCKLDQ  Z14, Z12, Z5
 	VPUNPCKHDQ  Z9, Z7, Z7
-	VPUNPCKLQDQ Z6, Z4, Z5
-	VPUNPCKHQDQ Z6, Z4, Z4
-	VPUNPCKLQDQ Z7, Z3, Z6
-	VPUNPCKHQDQ Z7, Z3, Z3
-	VPERMD      Z5, Z11, Z5
-	VPSLLW      $0x08, Z5, Z7
+	VPUNPCKHDQ  Z14, Z12, Z12
+	VPUNPCKLQDQ Z5, Z4, Z9
+	VPUNPCKHQDQ Z5, Z4, Z4
+	VPUNPCKLQDQ Z12, Z7, Z5
+	VPUNPCKHQDQ Z12, Z7, Z7
+	VPERMD      Z9, Z3, Z9
+	VPSLLW      $0x08, Z9, Z12
+	VPSRAW      $0x08, Z12, Z12
+	VMOVDQU32   Z12, (DX)
+	VPSRAW      $0x08, Z9, Z9
+	VMOVDQU32   Z9, 1024(DX)
+	VPERMD      Z4, Z3, Z4
+	VPSLLW      $0x08, Z4, Z9
+	VPSRAW      $0x08, Z9, Z9
+	VMOVDQU32   Z9, 256(DX)
+	VPSRAW      $0x08, Z4, Z4
+	VMOVDQU32   Z4, 1280(DX)
+	VPERMD      Z5, Z3, Z5
+	VPSLLW      $0x08, Z5, Z4
+	VPSRAW      $0x08, Z4, Z4
+	VMOVDQU32   Z4, 512(DX)
+	VPSRAW      $0x08, Z5, Z4
+	VMOVDQU32   Z4, 1536(DX)
+	VPERMD      Z7, Z3, Z7
+	VPSLLW      $0x08, Z7, Z4
+	VPSRAW      $0x08, Z4, Z4
+	VMOVDQU32   Z4, 768(DX)
+	VPSRAW      $0x08, Z7, Z4
+	VMOVDQU32   Z4, 1792(DX)
+	VPUNPCKLDQ  Z8, Z6, Z4
+	VPUNPCKLDQ  Z13, Z11, Z5
+	VPUNPCKHDQ  Z8, Z6, Z6
+	VPUNPCKHDQ  Z13, Z11, Z8
+	VPUNPCKLQDQ Z5, Z4, Z7
+	VPUNPCKHQDQ Z5, Z4, Z4
+	VPUNPCKLQDQ Z8, Z6, Z5
+	VPUNPCKHQDQ Z8, Z6, Z6
+	VPERMD      Z7, Z3, Z7
+	VPSLLW      $0x08, Z7, Z8
+	VPSRAW      $0x08, Z8, Z8
+	VMOVDQU32   Z8, 2048(DX)
 	VPSRAW      $0x08, Z7, Z7
-	VMOVDQU32   Z7, 2048(DX)
-	VPSRAW      $0x08, Z5, Z5
-	VMOVDQU32   Z5, 3072(DX)
-	VPERMD      Z4, Z11, Z4
-	VPSLLW      $0x08, Z4, Z5
-	VPSRAW      $0x08, Z5, Z5
-	VMOVDQU32   Z5, 2304(DX)
+	VMOVDQU32   Z7, 3072(DX)
+	VPERMD      Z4, Z3, Z4
+	VPSLLW      $0x08, Z4, Z7
+	VPSRAW      $0x08, Z7, Z7
+	VMOVDQU32   Z7, 2304(DX)
 	VPSRAW      $0x08, Z4, Z4
 	VMOVDQU32   Z4, 3328(DX)
-	VPERMD      Z6, Z11, Z6
-	VPSLLW      $0x08, Z6, Z4
+	VPERMD      Z5, Z3, Z5
+	VPSLLW      $0x08, Z5, Z4
 	VPSRAW      $0x08, Z4, Z4
 	VMOVDQU32   Z4, 2560(DX)
-	VPSRAW      $0x08, Z6, Z4
+	VPSRAW      $0x08, Z5, Z4
 	VMOVDQU32   Z4, 3584(DX)
-	VPERMD      Z3, Z11, Z3
-	VPSLLW      $0x08, Z3, Z4
-	VPSRAW      $0x08, Z4, Z4
-	VMOVDQU32   Z4, 2816(DX)
+	VPERMD      Z6, Z3, Z6
+	VPSLLW      $0x08, Z6, Z3
 	VPSRAW      $0x08, Z3, Z3
+	VMOVDQU32   Z3, 2816(DX)
+	VPSRAW      $0x08, Z6, Z3
 	VMOVDQU32   Z3, 3840(DX)
 	VMOVUPS     matmul512_byRowIQ4NL<>+0(SB), Z3
-	VMOVDQU32   (AX), Z4
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z5
-	VPERMT2W    72(AX), Z5, Z4
-	VMOVDQU32   (CX), Z5
-	VMOVDQU32   matmul512_collect18_2_1<>+0(SB), Z6
-	VPERMT2W    72(CX), Z6, Z5
-	VPBLENDMW   Y5, Y4, K1, Y4
-	VCVTPH2PS   Y4, Z4
-	VPERMPS     Z4, Z3, Z4
-	VMOVUPS     Z4, 4096(DX)
+	VPBLENDMW   Z15, Z10, K1, Z1
+	VCVTPH2PS   Y1, Z1
+	VPERMPS     Z1, Z3, Z1
+	VMOVUPS     Z1, 4096(DX)
 	ADDQ        $0x00000090, AX
 	ADDQ        $0x00000090, CX
 	ADDQ        $0x00001400, DX
@@ -5820,8 +6112,8 @@ TEXT ·intRowsQ2KAVX512(SB), NOSPLIT, $0-64
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_bits01<>+0(SB), Z1
 	VMOVDQU32 matmul512_shift02<>+0(SB), Z2
 	VMOVDQU32 matmul512_shift46<>+0(SB), Z3
@@ -5834,14 +6126,15 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 
 group:
-	PREFETCHT0      16384(SI)
-	PREFETCHT0      16384(DI)
-	PREFETCHT0      16448(SI)
-	PREFETCHT0      16448(DI)
+	PREFETCHT0      (R10)
+	PREFETCHT0      64(R10)
+	PREFETCHT0      128(R10)
+	ADDQ            $0x000000a8, R10
 	VMOVDQU32       16(SI), Z6
 	VSHUFI64X2      $0x44, Z6, Z6, Z6
 	VPSRLVW         Z2, Z6, Z7
@@ -5874,21 +6167,21 @@ group:
 	VPDPBUSD        Z6, Z19, Z9
 	VPDPBUSD        Z17, Z18, Z10
 	VPDPBUSD        Z16, Z19, Z11
-	MOVWQZX         80(SI), R10
-	IMUL3Q          $0x00010001, R10, R10
-	MOVWQZX         80(DI), R11
+	MOVWQZX         80(SI), R11
 	IMUL3Q          $0x00010001, R11, R11
-	SHLQ            $0x20, R11
-	ORQ             R11, R10
-	VPBROADCASTQ    R10, Z6
+	MOVWQZX         80(DI), R12
+	IMUL3Q          $0x00010001, R12, R12
+	SHLQ            $0x20, R12
+	ORQ             R12, R11
+	VPBROADCASTQ    R11, Z6
 	VCVTPH2PS       Y6, Z6
-	MOVWQZX         82(SI), R10
-	IMUL3Q          $0x00010001, R10, R10
-	MOVWQZX         82(DI), R11
+	MOVWQZX         82(SI), R11
 	IMUL3Q          $0x00010001, R11, R11
-	SHLQ            $0x20, R11
-	ORQ             R11, R10
-	VPBROADCASTQ    R10, Z7
+	MOVWQZX         82(DI), R12
+	IMUL3Q          $0x00010001, R12, R12
+	SHLQ            $0x20, R12
+	ORQ             R12, R11
+	VPBROADCASTQ    R11, Z7
 	VCVTPH2PS       Y7, Z7
 	VBROADCASTI32X4 (SI), Z16
 	VINSERTI32X4    $0x02, (DI), Z16, Z16
@@ -6148,8 +6441,8 @@ TEXT ·unpackQ2KAVX512(SB), NOSPLIT, $0-32
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_bits01<>+0(SB), Z0
 	VMOVDQU32 matmul512_shift02<>+0(SB), Z1
 	VMOVDQU32 matmul512_shift46<>+0(SB), Z2
@@ -6588,8 +6881,8 @@ TEXT ·intRowsQ3KAVX512(SB), NOSPLIT, $0-64
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_bits01<>+0(SB), Z1
 	VMOVDQU32 matmul512_four<>+0(SB), Z2
 	VMOVDQU32 matmul512_shift02<>+0(SB), Z3
@@ -6603,14 +6896,16 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 
 group:
-	PREFETCHT0      16384(SI)
-	PREFETCHT0      16384(DI)
-	PREFETCHT0      16448(SI)
-	PREFETCHT0      16448(DI)
+	PREFETCHT0      (R10)
+	PREFETCHT0      64(R10)
+	PREFETCHT0      128(R10)
+	PREFETCHT0      192(R10)
+	ADDQ            $0x000000dc, R10
 	VMOVDQU32       32(SI), Z7
 	VSHUFI64X2      $0x44, Z7, Z7, Z7
 	VMOVDQU32       (SI), Z8
@@ -6655,13 +6950,13 @@ group:
 	VPDPBUSD        Z7, Z20, Z11
 	VPDPBUSD        Z19, Z18, Z12
 	VPDPBUSD        Z8, Z20, Z13
-	MOVWQZX         108(SI), R10
-	IMUL3Q          $0x00010001, R10, R10
-	MOVWQZX         108(DI), R11
+	MOVWQZX         108(SI), R11
 	IMUL3Q          $0x00010001, R11, R11
-	SHLQ            $0x20, R11
-	ORQ             R11, R10
-	VPBROADCASTQ    R10, Z7
+	MOVWQZX         108(DI), R12
+	IMUL3Q          $0x00010001, R12, R12
+	SHLQ            $0x20, R12
+	ORQ             R12, R11
+	VPBROADCASTQ    R11, Z7
 	VCVTPH2PS       Y7, Z7
 	VBROADCASTI32X4 94(SI), Z8
 	VINSERTI32X4    $0x02, 94(DI), Z8, Z8
@@ -7001,8 +7296,8 @@ TEXT ·unpackQ3KAVX512(SB), NOSPLIT, $0-32
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_bits01<>+0(SB), Z0
 	VMOVDQU32 matmul512_four<>+0(SB), Z1
 	VMOVDQU32 matmul512_shift02<>+0(SB), Z2
@@ -7440,8 +7735,8 @@ TEXT ·intRowsQ4KAVX512(SB), NOSPLIT, $0-64
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z1
 	VMOVDQU32 matmul512_shiftK<>+0(SB), Z2
 	VMOVDQU32 matmul512_lowK<>+0(SB), Z3
@@ -7457,16 +7752,17 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 
 group:
-	PREFETCHT0      16384(SI)
-	PREFETCHT0      16384(DI)
-	PREFETCHT0      16448(SI)
-	PREFETCHT0      16448(DI)
-	PREFETCHT0      16512(SI)
-	PREFETCHT0      16512(DI)
+	PREFETCHT0      (R10)
+	PREFETCHT0      64(R10)
+	PREFETCHT0      128(R10)
+	PREFETCHT0      192(R10)
+	PREFETCHT0      256(R10)
+	ADDQ            $0x00000120, R10
 	VMOVDQU32       16(SI), Z9
 	VMOVDQU32       80(SI), Z10
 	VSHUFI32X4      $0x88, Z10, Z9, Z11
@@ -7693,8 +7989,8 @@ TEXT ·unpackQ4KAVX512(SB), NOSPLIT, $0-32
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z0
 	VMOVDQU32 matmul512_shiftK<>+0(SB), Z1
 	VMOVDQU32 matmul512_lowK<>+0(SB), Z2
@@ -8021,8 +8317,8 @@ TEXT ·intRowsQ5KAVX512(SB), NOSPLIT, $0-64
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z1
 	VMOVDQU32 matmul512_shiftK<>+0(SB), Z2
 	VMOVDQU32 matmul512_lowK<>+0(SB), Z3
@@ -8041,16 +8337,18 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 
 group:
-	PREFETCHT0      16384(SI)
-	PREFETCHT0      16384(DI)
-	PREFETCHT0      16448(SI)
-	PREFETCHT0      16448(DI)
-	PREFETCHT0      16512(SI)
-	PREFETCHT0      16512(DI)
+	PREFETCHT0      (R10)
+	PREFETCHT0      64(R10)
+	PREFETCHT0      128(R10)
+	PREFETCHT0      192(R10)
+	PREFETCHT0      256(R10)
+	PREFETCHT0      320(R10)
+	ADDQ            $0x00000160, R10
 	VMOVDQU32       48(SI), Z12
 	VMOVDQU32       112(SI), Z13
 	VSHUFI32X4      $0x88, Z13, Z12, Z14
@@ -8243,8 +8541,8 @@ TEXT ·unpackQ5KAVX512(SB), NOSPLIT, $0-32
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z0
 	VMOVDQU32 matmul512_shiftK<>+0(SB), Z1
 	VMOVDQU32 matmul512_lowK<>+0(SB), Z2
@@ -8638,8 +8936,8 @@ TEXT ·intRowsQ6KAVX512(SB), NOSPLIT, $0-64
 	MOVQ      rows+16(FP), CX
 	MOVQ      out+56(FP), DX
 	MOVQ      rowBytes+8(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z1
 	VMOVDQU32 matmul512_bits45<>+0(SB), Z2
 	VMOVDQU32 matmul512_shift42<>+0(SB), Z3
@@ -8653,18 +8951,19 @@ row:
 	LEAQ    (AX)(BX*1), DI
 	CMPQ    CX, $0x01
 	CMOVQEQ AX, DI
+	LEAQ    16384(AX), R10
 	MOVQ    pack+48(FP), R8
 	MOVQ    groups+24(FP), R9
 
 group:
-	PREFETCHT0      16384(SI)
-	PREFETCHT0      16384(DI)
-	PREFETCHT0      16448(SI)
-	PREFETCHT0      16448(DI)
-	PREFETCHT0      16512(SI)
-	PREFETCHT0      16512(DI)
-	PREFETCHT0      16576(SI)
-	PREFETCHT0      16576(DI)
+	PREFETCHT0      (R10)
+	PREFETCHT0      64(R10)
+	PREFETCHT0      128(R10)
+	PREFETCHT0      192(R10)
+	PREFETCHT0      256(R10)
+	PREFETCHT0      320(R10)
+	PREFETCHT0      384(R10)
+	ADDQ            $0x000001a4, R10
 	VMOVDQU32       128(SI), Z8
 	VSHUFI64X2      $0x44, Z8, Z8, Z8
 	VMOVDQU32       (SI), Z7
@@ -8705,13 +9004,13 @@ group:
 	VPDPBUSD        Z7, Z19, Z11
 	VPDPBUSD        Z20, Z9, Z12
 	VPDPBUSD        Z8, Z19, Z13
-	MOVWQZX         208(SI), R10
-	IMUL3Q          $0x00010001, R10, R10
-	MOVWQZX         208(DI), R11
+	MOVWQZX         208(SI), R11
 	IMUL3Q          $0x00010001, R11, R11
-	SHLQ            $0x20, R11
-	ORQ             R11, R10
-	VPBROADCASTQ    R10, Z7
+	MOVWQZX         208(DI), R12
+	IMUL3Q          $0x00010001, R12, R12
+	SHLQ            $0x20, R12
+	ORQ             R12, R11
+	VPBROADCASTQ    R11, Z7
 	VCVTPH2PS       Y7, Z7
 	VBROADCASTI32X4 192(SI), Z8
 	VINSERTI32X4    $0x02, 192(DI), Z8, Z8
@@ -8897,8 +9196,8 @@ TEXT ·unpackQ6KAVX512(SB), NOSPLIT, $0-32
 	MOVQ      second+16(FP), CX
 	MOVQ      dst+0(FP), DX
 	MOVQ      n+24(FP), BX
-	MOVL      $0x0000cccc, SI
-	KMOVW     SI, K1
+	MOVL      $0xcccccccc, SI
+	KMOVD     SI, K1
 	VMOVDQU32 matmul512_nibble<>+0(SB), Z0
 	VMOVDQU32 matmul512_bits45<>+0(SB), Z1
 	VMOVDQU32 matmul512_shift42<>+0(SB), Z2

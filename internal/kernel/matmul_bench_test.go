@@ -12,36 +12,31 @@ func BenchmarkDecode(b *testing.B) {
 		for threads := 1; threads <= 2; threads++ {
 			b.Run(fmt.Sprintf("%v/%d", t, threads), func(b *testing.B) {
 				const cols = 2048
-				benchMatMul(b, threads, Weights{Type: t, Rows: 48 << 20 / t.RowBytes(cols), Cols: cols}, 1, true)
+				benchMatMul(b, threads, Weights{Type: t, Rows: 48 << 20 / t.RowBytes(cols), Cols: cols}, 1)
 			})
 		}
 	}
 }
 
-// BenchmarkPrefill multiplies 128 rows of activations; MB/s are millions of operations a second.
-func BenchmarkPrefill(b *testing.B) {
+// BenchmarkRows multiplies rows of activations with 2 MB of weights, which caches hold.
+func BenchmarkRows(b *testing.B) {
 	for _, t := range matmulTypes() {
-		for threads := 1; threads <= 2; threads++ {
-			b.Run(fmt.Sprintf("%v/%d", t, threads), func(b *testing.B) {
-				benchMatMul(b, threads, Weights{Type: t, Rows: 1024, Cols: 2048}, 128, false)
-			})
+		for _, isa := range ISAs() {
+			for _, batch := range []int{1, 2, 8, 64, 512} {
+				b.Run(fmt.Sprintf("%v/%s/%d", t, isa, batch), func(b *testing.B) {
+					if isa == "go" && batch > 1 {
+						b.Skip("skipped: the reference is as slow for every row")
+					}
+					defer Force(isa)()
+					const cols = 2048
+					benchMatMul(b, 1, Weights{Type: t, Rows: 2 << 20 / t.RowBytes(cols) &^ 15, Cols: cols}, batch)
+				})
+			}
 		}
 	}
 }
 
-// BenchmarkBatch multiplies few rows of activations; ns/op over the batch should fall.
-func BenchmarkBatch(b *testing.B) {
-	for _, t := range matmulTypes() {
-		for _, batch := range []int{1, 2, 3, 4, 8} {
-			b.Run(fmt.Sprintf("%v/%d", t, batch), func(b *testing.B) {
-				const cols = 2048
-				benchMatMul(b, 1, Weights{Type: t, Rows: 16 << 20 / t.RowBytes(cols), Cols: cols}, batch, true)
-			})
-		}
-	}
-}
-
-func benchMatMul(b *testing.B, threads int, w Weights, batch int, bytes bool) {
+func benchMatMul(b *testing.B, threads int, w Weights, batch int) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	w.Data = make([]byte, w.Rows*w.rowBytes())
 	sample := randomWeights(rng, w.Type, 16, w.Cols, false)
@@ -55,13 +50,11 @@ func benchMatMul(b *testing.B, threads int, w Weights, batch int, bytes bool) {
 	defer p.Close()
 	out := make([]float32, batch*w.Rows)
 	scratch := make([]byte, ScratchBytes(threads, w.Cols))
-	b.SetBytes(int64(2 * batch * w.Rows * w.Cols))
-	if bytes {
-		b.SetBytes(int64(len(w.Data)))
-	}
+	b.SetBytes(int64(len(w.Data)))
 	for b.Loop() {
 		MatMul(p, scratch, w, a, out, w.Rows, false)
 	}
+	b.ReportMetric(2*float64(batch*w.Rows*w.Cols)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
 func BenchmarkSetRow(b *testing.B) {

@@ -4895,128 +4895,111 @@ row:
 group:
 	PREFETCHT0     4096(BX)
 	VBROADCASTI128 (BX), Y3
-	VPSLLW         $0x08, Y3, Y3
+	VPSLLW         $0x08, Y3, Y4
+	VPMULLW        matmul_digits00<>+0(SB), Y4, Y4
+	VPMULHUW       Y1, Y4, Y4
+	VPMADDWD       (SI), Y4, Y4
+	VPAND          Y2, Y3, Y3
 	VPMULLW        matmul_digits00<>+0(SB), Y3, Y3
 	VPMULHUW       Y1, Y3, Y3
-	VPMADDWD       (SI), Y3, Y3
-	VBROADCASTI128 (BX), Y5
-	VINSERTI128    $0x01, 32(BX), Y5, Y5
-	VPSLLW         $0x08, Y5, Y5
-	VPMULLW        matmul_digits10<>+0(SB), Y5, Y5
-	VPMULHUW       Y1, Y5, Y5
-	VPMADDWD       128(SI), Y5, Y5
-	VBROADCASTI128 (BX), Y6
-	VINSERTI128    $0x01, 32(BX), Y6, Y6
-	VPSLLW         $0x08, Y6, Y6
-	VPMULLW        matmul_digits20<>+0(SB), Y6, Y6
+	VPMADDWD       32(SI), Y3, Y3
+	VPADDD         Y3, Y4, Y4
+	VBROADCASTI128 16(BX), Y3
+	VPSLLW         $0x08, Y3, Y6
+	VPMULLW        matmul_digits01<>+0(SB), Y6, Y6
 	VPMULHUW       Y1, Y6, Y6
-	VPMADDWD       256(SI), Y6, Y6
-	VBROADCASTI128 (BX), Y7
-	VINSERTI128    $0x01, 32(BX), Y7, Y7
-	VPSLLW         $0x08, Y7, Y7
-	VPMULLW        matmul_digits30<>+0(SB), Y7, Y7
+	VPMADDWD       64(SI), Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VPAND          Y2, Y3, Y3
+	VPMULLW        matmul_digits01<>+0(SB), Y3, Y3
+	VPMULHUW       Y1, Y3, Y3
+	VPMADDWD       96(SI), Y3, Y3
+	VPADDD         Y3, Y4, Y4
+	VBROADCASTI128 (BX), Y3
+	VINSERTI128    $0x01, 32(BX), Y3, Y3
+	VPSLLW         $0x08, Y3, Y6
+	VPMULLW        matmul_digits10<>+0(SB), Y6, Y6
+	VPMULHUW       Y1, Y6, Y6
+	VPMADDWD       128(SI), Y6, Y6
+	VPAND          Y2, Y3, Y3
+	VPMULLW        matmul_digits10<>+0(SB), Y3, Y3
+	VPMULHUW       Y1, Y3, Y3
+	VPMADDWD       160(SI), Y3, Y3
+	VPADDD         Y3, Y6, Y6
+	VBROADCASTI128 16(BX), Y3
+	VINSERTI128    $0x01, 32(BX), Y3, Y3
+	VPSLLW         $0x08, Y3, Y7
+	VPMULLW        matmul_digits11<>+0(SB), Y7, Y7
 	VPMULHUW       Y1, Y7, Y7
-	VPMADDWD       384(SI), Y7, Y7
-	VBROADCASTI128 (BX), Y8
-	VPAND          Y2, Y8, Y8
-	VPMULLW        matmul_digits00<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       32(SI), Y8, Y8
-	VPADDD         Y8, Y3, Y3
-	VBROADCASTI128 (BX), Y8
-	VINSERTI128    $0x01, 32(BX), Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPMULLW        matmul_digits10<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       160(SI), Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VBROADCASTI128 (BX), Y8
-	VINSERTI128    $0x01, 32(BX), Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPMULLW        matmul_digits20<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       288(SI), Y8, Y8
-	VPADDD         Y8, Y6, Y6
-	VBROADCASTI128 (BX), Y8
-	VINSERTI128    $0x01, 32(BX), Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPMULLW        matmul_digits30<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       416(SI), Y8, Y8
-	VPADDD         Y8, Y7, Y7
-	VBROADCASTI128 16(BX), Y8
-	VPSLLW         $0x08, Y8, Y8
-	VPMULLW        matmul_digits01<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       64(SI), Y8, Y8
-	VPADDD         Y8, Y3, Y3
-	VBROADCASTI128 16(BX), Y8
-	VINSERTI128    $0x01, 32(BX), Y8, Y8
-	VPSLLW         $0x08, Y8, Y8
-	VPMULLW        matmul_digits11<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       192(SI), Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VBROADCASTI128 16(BX), Y8
-	VINSERTI128    $0x01, 32(BX), Y8, Y8
-	VPSLLW         $0x08, Y8, Y8
+	VPMADDWD       192(SI), Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPAND          Y2, Y3, Y3
+	VPMULLW        matmul_digits11<>+0(SB), Y3, Y3
+	VPMULHUW       Y1, Y3, Y3
+	VPMADDWD       224(SI), Y3, Y3
+	VPADDD         Y3, Y6, Y6
+	VBROADCASTI128 (BX), Y3
+	VINSERTI128    $0x01, 32(BX), Y3, Y3
+	VPSLLW         $0x08, Y3, Y7
+	VPMULLW        matmul_digits20<>+0(SB), Y7, Y7
+	VPMULHUW       Y1, Y7, Y7
+	VPMADDWD       256(SI), Y7, Y7
+	VPAND          Y2, Y3, Y3
+	VPMULLW        matmul_digits20<>+0(SB), Y3, Y3
+	VPMULHUW       Y1, Y3, Y3
+	VPMADDWD       288(SI), Y3, Y3
+	VPADDD         Y3, Y7, Y7
+	VBROADCASTI128 16(BX), Y3
+	VINSERTI128    $0x01, 32(BX), Y3, Y3
+	VPSLLW         $0x08, Y3, Y8
 	VPMULLW        matmul_digits21<>+0(SB), Y8, Y8
 	VPMULHUW       Y1, Y8, Y8
 	VPMADDWD       320(SI), Y8, Y8
-	VPADDD         Y8, Y6, Y6
-	VPBROADCASTD   48(BX), Y8
-	VMOVDQU        16(BX), X4
-	VPBLENDD       $0x0f, Y4, Y8, Y8
-	VPSLLW         $0x08, Y8, Y8
-	VPMULLW        matmul_digits31<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       448(SI), Y8, Y8
 	VPADDD         Y8, Y7, Y7
-	VBROADCASTI128 16(BX), Y8
-	VPAND          Y2, Y8, Y8
-	VPMULLW        matmul_digits01<>+0(SB), Y8, Y8
+	VPAND          Y2, Y3, Y3
+	VPMULLW        matmul_digits21<>+0(SB), Y3, Y3
+	VPMULHUW       Y1, Y3, Y3
+	VPMADDWD       352(SI), Y3, Y3
+	VPADDD         Y3, Y7, Y7
+	VBROADCASTI128 (BX), Y3
+	VINSERTI128    $0x01, 32(BX), Y3, Y3
+	VPSLLW         $0x08, Y3, Y8
+	VPMULLW        matmul_digits30<>+0(SB), Y8, Y8
 	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       96(SI), Y8, Y8
-	VPADDD         Y8, Y3, Y3
-	VBROADCASTI128 16(BX), Y8
-	VINSERTI128    $0x01, 32(BX), Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPMULLW        matmul_digits11<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       224(SI), Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VBROADCASTI128 16(BX), Y8
-	VINSERTI128    $0x01, 32(BX), Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPMULLW        matmul_digits21<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       352(SI), Y8, Y8
-	VPADDD         Y8, Y6, Y6
-	VPBROADCASTD   48(BX), Y8
-	VMOVDQU        16(BX), X4
-	VPBLENDD       $0x0f, Y4, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPMULLW        matmul_digits31<>+0(SB), Y8, Y8
-	VPMULHUW       Y1, Y8, Y8
-	VPMADDWD       480(SI), Y8, Y8
-	VPADDD         Y8, Y7, Y7
-	VSHUFPS        $0x88, Y5, Y3, Y8
-	VSHUFPS        $0xdd, Y5, Y3, Y3
-	VPADDD         Y8, Y3, Y3
-	VSHUFPS        $0x88, Y7, Y6, Y5
-	VSHUFPS        $0xdd, Y7, Y6, Y6
-	VPADDD         Y5, Y6, Y6
-	VSHUFPS        $0x88, Y6, Y3, Y5
-	VSHUFPS        $0xdd, Y6, Y3, Y3
-	VPADDD         Y5, Y3, Y3
-	VMOVDQU        576(DI), Y5
-	VPSLLD         $0x00, Y5, Y5
-	VPSUBD         Y5, Y3, Y3
-	VCVTDQ2PS      Y3, Y3
-	VPBROADCASTW   52(BX), X4
-	VCVTPH2PS      X4, Y5
-	VMULPS         512(DI), Y5, Y5
-	VFMADD231PS    Y5, Y3, Y0
+	VPMADDWD       384(SI), Y8, Y8
+	VPAND          Y2, Y3, Y3
+	VPMULLW        matmul_digits30<>+0(SB), Y3, Y3
+	VPMULHUW       Y1, Y3, Y3
+	VPMADDWD       416(SI), Y3, Y3
+	VPADDD         Y3, Y8, Y8
+	VPBROADCASTD   48(BX), Y3
+	VMOVDQU        16(BX), X5
+	VPBLENDD       $0x0f, Y5, Y3, Y3
+	VPSLLW         $0x08, Y3, Y9
+	VPMULLW        matmul_digits31<>+0(SB), Y9, Y9
+	VPMULHUW       Y1, Y9, Y9
+	VPMADDWD       448(SI), Y9, Y9
+	VPADDD         Y9, Y8, Y8
+	VPAND          Y2, Y3, Y3
+	VPMULLW        matmul_digits31<>+0(SB), Y3, Y3
+	VPMULHUW       Y1, Y3, Y3
+	VPMADDWD       480(SI), Y3, Y3
+	VPADDD         Y3, Y8, Y8
+	VSHUFPS        $0x88, Y6, Y4, Y3
+	VSHUFPS        $0xdd, Y6, Y4, Y4
+	VPADDD         Y3, Y4, Y4
+	VSHUFPS        $0x88, Y8, Y7, Y3
+	VSHUFPS        $0xdd, Y8, Y7, Y7
+	VPADDD         Y3, Y7, Y7
+	VSHUFPS        $0x88, Y7, Y4, Y3
+	VSHUFPS        $0xdd, Y7, Y4, Y4
+	VPADDD         Y3, Y4, Y4
+	VPSUBD         576(DI), Y4, Y4
+	VCVTDQ2PS      Y4, Y4
+	VPBROADCASTW   52(BX), X3
+	VCVTPH2PS      X3, Y3
+	VMULPS         512(DI), Y3, Y3
+	VFMADD231PS    Y3, Y4, Y0
 	ADDQ           $0x00000036, BX
 	ADDQ           $0x00000200, SI
 	ADDQ           $0x000002a0, DI
@@ -5067,36 +5050,6 @@ DATA matmul_digits00<>+24(SB)/4, $0x00510051
 DATA matmul_digits00<>+28(SB)/4, $0x00510051
 GLOBL matmul_digits00<>(SB), RODATA|NOPTR, $32
 
-DATA matmul_digits10<>+0(SB)/4, $0x00030003
-DATA matmul_digits10<>+4(SB)/4, $0x00030003
-DATA matmul_digits10<>+8(SB)/4, $0x00030003
-DATA matmul_digits10<>+12(SB)/4, $0x00030003
-DATA matmul_digits10<>+16(SB)/4, $0x00010001
-DATA matmul_digits10<>+20(SB)/4, $0x00010001
-DATA matmul_digits10<>+24(SB)/4, $0x00010001
-DATA matmul_digits10<>+28(SB)/4, $0x00010001
-GLOBL matmul_digits10<>(SB), RODATA|NOPTR, $32
-
-DATA matmul_digits20<>+0(SB)/4, $0x00090009
-DATA matmul_digits20<>+4(SB)/4, $0x00090009
-DATA matmul_digits20<>+8(SB)/4, $0x00090009
-DATA matmul_digits20<>+12(SB)/4, $0x00090009
-DATA matmul_digits20<>+16(SB)/4, $0x00090009
-DATA matmul_digits20<>+20(SB)/4, $0x00090009
-DATA matmul_digits20<>+24(SB)/4, $0x00090009
-DATA matmul_digits20<>+28(SB)/4, $0x00090009
-GLOBL matmul_digits20<>(SB), RODATA|NOPTR, $32
-
-DATA matmul_digits30<>+0(SB)/4, $0x001b001b
-DATA matmul_digits30<>+4(SB)/4, $0x001b001b
-DATA matmul_digits30<>+8(SB)/4, $0x001b001b
-DATA matmul_digits30<>+12(SB)/4, $0x001b001b
-DATA matmul_digits30<>+16(SB)/4, $0x00510051
-DATA matmul_digits30<>+20(SB)/4, $0x00510051
-DATA matmul_digits30<>+24(SB)/4, $0x00510051
-DATA matmul_digits30<>+28(SB)/4, $0x00510051
-GLOBL matmul_digits30<>(SB), RODATA|NOPTR, $32
-
 DATA matmul_digits01<>+0(SB)/4, $0x00010001
 DATA matmul_digits01<>+4(SB)/4, $0x00010001
 DATA matmul_digits01<>+8(SB)/4, $0x00010001
@@ -5106,6 +5059,16 @@ DATA matmul_digits01<>+20(SB)/4, $0x00510051
 DATA matmul_digits01<>+24(SB)/4, $0x00510051
 DATA matmul_digits01<>+28(SB)/4, $0x00510051
 GLOBL matmul_digits01<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_digits10<>+0(SB)/4, $0x00030003
+DATA matmul_digits10<>+4(SB)/4, $0x00030003
+DATA matmul_digits10<>+8(SB)/4, $0x00030003
+DATA matmul_digits10<>+12(SB)/4, $0x00030003
+DATA matmul_digits10<>+16(SB)/4, $0x00010001
+DATA matmul_digits10<>+20(SB)/4, $0x00010001
+DATA matmul_digits10<>+24(SB)/4, $0x00010001
+DATA matmul_digits10<>+28(SB)/4, $0x00010001
+GLOBL matmul_digits10<>(SB), RODATA|NOPTR, $32
 
 DATA matmul_digits11<>+0(SB)/4, $0x00030003
 DATA matmul_digits11<>+4(SB)/4, $0x00030003
@@ -5117,6 +5080,16 @@ DATA matmul_digits11<>+24(SB)/4, $0x00030003
 DATA matmul_digits11<>+28(SB)/4, $0x00030003
 GLOBL matmul_digits11<>(SB), RODATA|NOPTR, $32
 
+DATA matmul_digits20<>+0(SB)/4, $0x00090009
+DATA matmul_digits20<>+4(SB)/4, $0x00090009
+DATA matmul_digits20<>+8(SB)/4, $0x00090009
+DATA matmul_digits20<>+12(SB)/4, $0x00090009
+DATA matmul_digits20<>+16(SB)/4, $0x00090009
+DATA matmul_digits20<>+20(SB)/4, $0x00090009
+DATA matmul_digits20<>+24(SB)/4, $0x00090009
+DATA matmul_digits20<>+28(SB)/4, $0x00090009
+GLOBL matmul_digits20<>(SB), RODATA|NOPTR, $32
+
 DATA matmul_digits21<>+0(SB)/4, $0x00090009
 DATA matmul_digits21<>+4(SB)/4, $0x00090009
 DATA matmul_digits21<>+8(SB)/4, $0x00090009
@@ -5126,6 +5099,16 @@ DATA matmul_digits21<>+20(SB)/4, $0x001b001b
 DATA matmul_digits21<>+24(SB)/4, $0x001b001b
 DATA matmul_digits21<>+28(SB)/4, $0x001b001b
 GLOBL matmul_digits21<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_digits30<>+0(SB)/4, $0x001b001b
+DATA matmul_digits30<>+4(SB)/4, $0x001b001b
+DATA matmul_digits30<>+8(SB)/4, $0x001b001b
+DATA matmul_digits30<>+12(SB)/4, $0x001b001b
+DATA matmul_digits30<>+16(SB)/4, $0x00510051
+DATA matmul_digits30<>+20(SB)/4, $0x00510051
+DATA matmul_digits30<>+24(SB)/4, $0x00510051
+DATA matmul_digits30<>+28(SB)/4, $0x00510051
+GLOBL matmul_digits30<>(SB), RODATA|NOPTR, $32
 
 DATA matmul_digits31<>+0(SB)/4, $0x001b001b
 DATA matmul_digits31<>+4(SB)/4, $0x001b001b
@@ -5155,37 +5138,37 @@ group:
 	VPMULLW        matmul_digits00<>+0(SB), Y2, Y2
 	VPMULHUW       Y0, Y2, Y2
 	VPSUBW         matmul_one<>+0(SB), Y2, Y2
-	VBROADCASTI128 (CX), Y3
-	VINSERTI128    $0x01, 32(CX), Y3, Y3
-	VPSLLW         $0x08, Y3, Y3
-	VPMULLW        matmul_digits10<>+0(SB), Y3, Y3
-	VPMULHUW       Y0, Y3, Y3
-	VPSUBW         matmul_one<>+0(SB), Y3, Y3
 	VBROADCASTI128 (CX), Y4
 	VINSERTI128    $0x01, 32(CX), Y4, Y4
 	VPSLLW         $0x08, Y4, Y4
-	VPMULLW        matmul_digits20<>+0(SB), Y4, Y4
+	VPMULLW        matmul_digits10<>+0(SB), Y4, Y4
 	VPMULHUW       Y0, Y4, Y4
 	VPSUBW         matmul_one<>+0(SB), Y4, Y4
 	VBROADCASTI128 (CX), Y5
 	VINSERTI128    $0x01, 32(CX), Y5, Y5
 	VPSLLW         $0x08, Y5, Y5
-	VPMULLW        matmul_digits30<>+0(SB), Y5, Y5
+	VPMULLW        matmul_digits20<>+0(SB), Y5, Y5
 	VPMULHUW       Y0, Y5, Y5
 	VPSUBW         matmul_one<>+0(SB), Y5, Y5
-	VPUNPCKLDQ     Y3, Y2, Y6
-	VPUNPCKLDQ     Y5, Y4, Y7
-	VPUNPCKHDQ     Y3, Y2, Y2
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKLQDQ    Y7, Y6, Y3
-	VPUNPCKHQDQ    Y7, Y6, Y5
-	VPUNPCKLQDQ    Y4, Y2, Y6
-	VPUNPCKHQDQ    Y4, Y2, Y2
-	VMOVDQU        Y3, (AX)
-	ADDQ           BX, AX
-	VMOVDQU        Y5, (AX)
+	VBROADCASTI128 (CX), Y6
+	VINSERTI128    $0x01, 32(CX), Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPMULLW        matmul_digits30<>+0(SB), Y6, Y6
+	VPMULHUW       Y0, Y6, Y6
+	VPSUBW         matmul_one<>+0(SB), Y6, Y6
+	VPUNPCKLDQ     Y4, Y2, Y7
+	VPUNPCKLDQ     Y6, Y5, Y8
+	VPUNPCKHDQ     Y4, Y2, Y2
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKLQDQ    Y8, Y7, Y4
+	VPUNPCKHQDQ    Y8, Y7, Y6
+	VPUNPCKLQDQ    Y5, Y2, Y7
+	VPUNPCKHQDQ    Y5, Y2, Y2
+	VMOVDQU        Y4, (AX)
 	ADDQ           BX, AX
 	VMOVDQU        Y6, (AX)
+	ADDQ           BX, AX
+	VMOVDQU        Y7, (AX)
 	ADDQ           BX, AX
 	VMOVDQU        Y2, (AX)
 	ADDQ           BX, AX
@@ -5194,37 +5177,37 @@ group:
 	VPMULLW        matmul_digits00<>+0(SB), Y2, Y2
 	VPMULHUW       Y0, Y2, Y2
 	VPSUBW         matmul_one<>+0(SB), Y2, Y2
-	VBROADCASTI128 (CX), Y3
-	VINSERTI128    $0x01, 32(CX), Y3, Y3
-	VPAND          Y1, Y3, Y3
-	VPMULLW        matmul_digits10<>+0(SB), Y3, Y3
-	VPMULHUW       Y0, Y3, Y3
-	VPSUBW         matmul_one<>+0(SB), Y3, Y3
 	VBROADCASTI128 (CX), Y4
 	VINSERTI128    $0x01, 32(CX), Y4, Y4
 	VPAND          Y1, Y4, Y4
-	VPMULLW        matmul_digits20<>+0(SB), Y4, Y4
+	VPMULLW        matmul_digits10<>+0(SB), Y4, Y4
 	VPMULHUW       Y0, Y4, Y4
 	VPSUBW         matmul_one<>+0(SB), Y4, Y4
 	VBROADCASTI128 (CX), Y5
 	VINSERTI128    $0x01, 32(CX), Y5, Y5
 	VPAND          Y1, Y5, Y5
-	VPMULLW        matmul_digits30<>+0(SB), Y5, Y5
+	VPMULLW        matmul_digits20<>+0(SB), Y5, Y5
 	VPMULHUW       Y0, Y5, Y5
 	VPSUBW         matmul_one<>+0(SB), Y5, Y5
-	VPUNPCKLDQ     Y3, Y2, Y6
-	VPUNPCKLDQ     Y5, Y4, Y7
-	VPUNPCKHDQ     Y3, Y2, Y2
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKLQDQ    Y7, Y6, Y3
-	VPUNPCKHQDQ    Y7, Y6, Y5
-	VPUNPCKLQDQ    Y4, Y2, Y6
-	VPUNPCKHQDQ    Y4, Y2, Y2
-	VMOVDQU        Y3, (AX)
-	ADDQ           BX, AX
-	VMOVDQU        Y5, (AX)
+	VBROADCASTI128 (CX), Y6
+	VINSERTI128    $0x01, 32(CX), Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMULLW        matmul_digits30<>+0(SB), Y6, Y6
+	VPMULHUW       Y0, Y6, Y6
+	VPSUBW         matmul_one<>+0(SB), Y6, Y6
+	VPUNPCKLDQ     Y4, Y2, Y7
+	VPUNPCKLDQ     Y6, Y5, Y8
+	VPUNPCKHDQ     Y4, Y2, Y2
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKLQDQ    Y8, Y7, Y4
+	VPUNPCKHQDQ    Y8, Y7, Y6
+	VPUNPCKLQDQ    Y5, Y2, Y7
+	VPUNPCKHQDQ    Y5, Y2, Y2
+	VMOVDQU        Y4, (AX)
 	ADDQ           BX, AX
 	VMOVDQU        Y6, (AX)
+	ADDQ           BX, AX
+	VMOVDQU        Y7, (AX)
 	ADDQ           BX, AX
 	VMOVDQU        Y2, (AX)
 	ADDQ           BX, AX
@@ -5233,38 +5216,38 @@ group:
 	VPMULLW        matmul_digits01<>+0(SB), Y2, Y2
 	VPMULHUW       Y0, Y2, Y2
 	VPSUBW         matmul_one<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(CX), Y3
-	VINSERTI128    $0x01, 32(CX), Y3, Y3
-	VPSLLW         $0x08, Y3, Y3
-	VPMULLW        matmul_digits11<>+0(SB), Y3, Y3
-	VPMULHUW       Y0, Y3, Y3
-	VPSUBW         matmul_one<>+0(SB), Y3, Y3
 	VBROADCASTI128 16(CX), Y4
 	VINSERTI128    $0x01, 32(CX), Y4, Y4
 	VPSLLW         $0x08, Y4, Y4
-	VPMULLW        matmul_digits21<>+0(SB), Y4, Y4
+	VPMULLW        matmul_digits11<>+0(SB), Y4, Y4
 	VPMULHUW       Y0, Y4, Y4
 	VPSUBW         matmul_one<>+0(SB), Y4, Y4
-	VPBROADCASTD   48(CX), Y5
-	VMOVDQU        16(CX), X8
-	VPBLENDD       $0x0f, Y8, Y5, Y5
+	VBROADCASTI128 16(CX), Y5
+	VINSERTI128    $0x01, 32(CX), Y5, Y5
 	VPSLLW         $0x08, Y5, Y5
-	VPMULLW        matmul_digits31<>+0(SB), Y5, Y5
+	VPMULLW        matmul_digits21<>+0(SB), Y5, Y5
 	VPMULHUW       Y0, Y5, Y5
 	VPSUBW         matmul_one<>+0(SB), Y5, Y5
-	VPUNPCKLDQ     Y3, Y2, Y6
-	VPUNPCKLDQ     Y5, Y4, Y7
-	VPUNPCKHDQ     Y3, Y2, Y2
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKLQDQ    Y7, Y6, Y3
-	VPUNPCKHQDQ    Y7, Y6, Y5
-	VPUNPCKLQDQ    Y4, Y2, Y6
-	VPUNPCKHQDQ    Y4, Y2, Y2
-	VMOVDQU        Y3, (AX)
-	ADDQ           BX, AX
-	VMOVDQU        Y5, (AX)
+	VPBROADCASTD   48(CX), Y6
+	VMOVDQU        16(CX), X3
+	VPBLENDD       $0x0f, Y3, Y6, Y6
+	VPSLLW         $0x08, Y6, Y6
+	VPMULLW        matmul_digits31<>+0(SB), Y6, Y6
+	VPMULHUW       Y0, Y6, Y6
+	VPSUBW         matmul_one<>+0(SB), Y6, Y6
+	VPUNPCKLDQ     Y4, Y2, Y7
+	VPUNPCKLDQ     Y6, Y5, Y8
+	VPUNPCKHDQ     Y4, Y2, Y2
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKLQDQ    Y8, Y7, Y4
+	VPUNPCKHQDQ    Y8, Y7, Y6
+	VPUNPCKLQDQ    Y5, Y2, Y7
+	VPUNPCKHQDQ    Y5, Y2, Y2
+	VMOVDQU        Y4, (AX)
 	ADDQ           BX, AX
 	VMOVDQU        Y6, (AX)
+	ADDQ           BX, AX
+	VMOVDQU        Y7, (AX)
 	ADDQ           BX, AX
 	VMOVDQU        Y2, (AX)
 	ADDQ           BX, AX
@@ -5273,38 +5256,38 @@ group:
 	VPMULLW        matmul_digits01<>+0(SB), Y2, Y2
 	VPMULHUW       Y0, Y2, Y2
 	VPSUBW         matmul_one<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(CX), Y3
-	VINSERTI128    $0x01, 32(CX), Y3, Y3
-	VPAND          Y1, Y3, Y3
-	VPMULLW        matmul_digits11<>+0(SB), Y3, Y3
-	VPMULHUW       Y0, Y3, Y3
-	VPSUBW         matmul_one<>+0(SB), Y3, Y3
 	VBROADCASTI128 16(CX), Y4
 	VINSERTI128    $0x01, 32(CX), Y4, Y4
 	VPAND          Y1, Y4, Y4
-	VPMULLW        matmul_digits21<>+0(SB), Y4, Y4
+	VPMULLW        matmul_digits11<>+0(SB), Y4, Y4
 	VPMULHUW       Y0, Y4, Y4
 	VPSUBW         matmul_one<>+0(SB), Y4, Y4
-	VPBROADCASTD   48(CX), Y5
-	VMOVDQU        16(CX), X8
-	VPBLENDD       $0x0f, Y8, Y5, Y5
+	VBROADCASTI128 16(CX), Y5
+	VINSERTI128    $0x01, 32(CX), Y5, Y5
 	VPAND          Y1, Y5, Y5
-	VPMULLW        matmul_digits31<>+0(SB), Y5, Y5
+	VPMULLW        matmul_digits21<>+0(SB), Y5, Y5
 	VPMULHUW       Y0, Y5, Y5
 	VPSUBW         matmul_one<>+0(SB), Y5, Y5
-	VPUNPCKLDQ     Y3, Y2, Y6
-	VPUNPCKLDQ     Y5, Y4, Y7
-	VPUNPCKHDQ     Y3, Y2, Y2
-	VPUNPCKHDQ     Y5, Y4, Y4
-	VPUNPCKLQDQ    Y7, Y6, Y3
-	VPUNPCKHQDQ    Y7, Y6, Y5
-	VPUNPCKLQDQ    Y4, Y2, Y6
-	VPUNPCKHQDQ    Y4, Y2, Y2
-	VMOVDQU        Y3, (AX)
-	ADDQ           BX, AX
-	VMOVDQU        Y5, (AX)
+	VPBROADCASTD   48(CX), Y6
+	VMOVDQU        16(CX), X3
+	VPBLENDD       $0x0f, Y3, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMULLW        matmul_digits31<>+0(SB), Y6, Y6
+	VPMULHUW       Y0, Y6, Y6
+	VPSUBW         matmul_one<>+0(SB), Y6, Y6
+	VPUNPCKLDQ     Y4, Y2, Y7
+	VPUNPCKLDQ     Y6, Y5, Y8
+	VPUNPCKHDQ     Y4, Y2, Y2
+	VPUNPCKHDQ     Y6, Y5, Y5
+	VPUNPCKLQDQ    Y8, Y7, Y4
+	VPUNPCKHQDQ    Y8, Y7, Y6
+	VPUNPCKLQDQ    Y5, Y2, Y7
+	VPUNPCKHQDQ    Y5, Y2, Y2
+	VMOVDQU        Y4, (AX)
 	ADDQ           BX, AX
 	VMOVDQU        Y6, (AX)
+	ADDQ           BX, AX
+	VMOVDQU        Y7, (AX)
 	ADDQ           BX, AX
 	VMOVDQU        Y2, (AX)
 	ADDQ           BX, AX
@@ -5412,9 +5395,7 @@ group:
 	VSHUFPS        $0xdd, Y8, Y6, Y6
 	VPADDD         Y5, Y6, Y6
 	VPSRAVD        matmul_shiftsTQ2_0<>+0(SB), Y6, Y6
-	VMOVDQU        576(DI), Y5
-	VPSLLD         $0x00, Y5, Y5
-	VPSUBD         Y5, Y6, Y6
+	VPSUBD         576(DI), Y6, Y6
 	VCVTDQ2PS      Y6, Y6
 	VPBROADCASTW   64(BX), X5
 	VCVTPH2PS      X5, Y5
@@ -5658,165 +5639,131 @@ group:
 	VPBROADCASTD 20(BX), Y5
 	VPBLENDD     $0xf0, Y5, Y4, Y4
 	VPSHUFB      matmul_spreadLow<>+0(SB), Y4, Y4
-	VPAND        Y1, Y4, Y4
-	VPCMPEQW     Y1, Y4, Y4
-	VPAND        Y3, Y4, Y4
-	VPMADDWD     (SI), Y4, Y4
-	VPBROADCASTD 6(BX), Y5
-	VPBROADCASTD 24(BX), Y6
-	VPBLENDD     $0xf0, Y6, Y5, Y5
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y5, Y5
-	VPAND        Y1, Y5, Y5
+	VPAND        Y1, Y4, Y5
 	VPCMPEQW     Y1, Y5, Y5
 	VPAND        Y3, Y5, Y5
-	VPMADDWD     128(SI), Y5, Y5
-	VPBROADCASTD 10(BX), Y6
-	VPBROADCASTD 28(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
+	VPMADDWD     (SI), Y5, Y5
+	VPAND        Y2, Y4, Y4
+	VPCMPEQW     Y2, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDWD     32(SI), Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPBROADCASTD 2(BX), Y4
+	VPBROADCASTD 20(BX), Y6
+	VPBLENDD     $0xf0, Y6, Y4, Y4
+	VPSHUFB      matmul_spreadHigh<>+0(SB), Y4, Y4
+	VPAND        Y1, Y4, Y6
 	VPCMPEQW     Y1, Y6, Y6
 	VPAND        Y3, Y6, Y6
-	VPMADDWD     256(SI), Y6, Y6
-	VPBROADCASTD 14(BX), Y7
-	VPBROADCASTD 32(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
+	VPMADDWD     64(SI), Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPAND        Y2, Y4, Y4
+	VPCMPEQW     Y2, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDWD     96(SI), Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPBROADCASTD 6(BX), Y4
+	VPBROADCASTD 24(BX), Y6
+	VPBLENDD     $0xf0, Y6, Y4, Y4
+	VPSHUFB      matmul_spreadLow<>+0(SB), Y4, Y4
+	VPAND        Y1, Y4, Y6
+	VPCMPEQW     Y1, Y6, Y6
+	VPAND        Y3, Y6, Y6
+	VPMADDWD     128(SI), Y6, Y6
+	VPAND        Y2, Y4, Y4
+	VPCMPEQW     Y2, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDWD     160(SI), Y4, Y4
+	VPADDD       Y4, Y6, Y6
+	VPBROADCASTD 6(BX), Y4
+	VPBROADCASTD 24(BX), Y7
+	VPBLENDD     $0xf0, Y7, Y4, Y4
+	VPSHUFB      matmul_spreadHigh<>+0(SB), Y4, Y4
+	VPAND        Y1, Y4, Y7
 	VPCMPEQW     Y1, Y7, Y7
 	VPAND        Y3, Y7, Y7
-	VPMADDWD     384(SI), Y7, Y7
-	VPBROADCASTD 2(BX), Y8
-	VPBROADCASTD 20(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPCMPEQW     Y2, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     32(SI), Y8, Y8
-	VPADDD       Y8, Y4, Y4
-	VPBROADCASTD 6(BX), Y8
-	VPBROADCASTD 24(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPCMPEQW     Y2, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     160(SI), Y8, Y8
-	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD 10(BX), Y8
-	VPBROADCASTD 28(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPCMPEQW     Y2, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     288(SI), Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPBROADCASTD 14(BX), Y8
-	VPBROADCASTD 32(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPCMPEQW     Y2, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     416(SI), Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VPBROADCASTD 2(BX), Y8
-	VPBROADCASTD 20(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y8, Y8
-	VPAND        Y1, Y8, Y8
-	VPCMPEQW     Y1, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     64(SI), Y8, Y8
-	VPADDD       Y8, Y4, Y4
-	VPBROADCASTD 6(BX), Y8
-	VPBROADCASTD 24(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y8, Y8
-	VPAND        Y1, Y8, Y8
-	VPCMPEQW     Y1, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     192(SI), Y8, Y8
-	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD 10(BX), Y8
-	VPBROADCASTD 28(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y8, Y8
-	VPAND        Y1, Y8, Y8
+	VPMADDWD     192(SI), Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VPAND        Y2, Y4, Y4
+	VPCMPEQW     Y2, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDWD     224(SI), Y4, Y4
+	VPADDD       Y4, Y6, Y6
+	VPBROADCASTD 10(BX), Y4
+	VPBROADCASTD 28(BX), Y7
+	VPBLENDD     $0xf0, Y7, Y4, Y4
+	VPSHUFB      matmul_spreadLow<>+0(SB), Y4, Y4
+	VPAND        Y1, Y4, Y7
+	VPCMPEQW     Y1, Y7, Y7
+	VPAND        Y3, Y7, Y7
+	VPMADDWD     256(SI), Y7, Y7
+	VPAND        Y2, Y4, Y4
+	VPCMPEQW     Y2, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDWD     288(SI), Y4, Y4
+	VPADDD       Y4, Y7, Y7
+	VPBROADCASTD 10(BX), Y4
+	VPBROADCASTD 28(BX), Y8
+	VPBLENDD     $0xf0, Y8, Y4, Y4
+	VPSHUFB      matmul_spreadHigh<>+0(SB), Y4, Y4
+	VPAND        Y1, Y4, Y8
 	VPCMPEQW     Y1, Y8, Y8
 	VPAND        Y3, Y8, Y8
 	VPMADDWD     320(SI), Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPBROADCASTD 14(BX), Y8
-	VPBROADCASTD 32(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y8, Y8
-	VPAND        Y1, Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VPAND        Y2, Y4, Y4
+	VPCMPEQW     Y2, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDWD     352(SI), Y4, Y4
+	VPADDD       Y4, Y7, Y7
+	VPBROADCASTD 14(BX), Y4
+	VPBROADCASTD 32(BX), Y8
+	VPBLENDD     $0xf0, Y8, Y4, Y4
+	VPSHUFB      matmul_spreadLow<>+0(SB), Y4, Y4
+	VPAND        Y1, Y4, Y8
 	VPCMPEQW     Y1, Y8, Y8
 	VPAND        Y3, Y8, Y8
-	VPMADDWD     448(SI), Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VPBROADCASTD 2(BX), Y8
-	VPBROADCASTD 20(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPCMPEQW     Y2, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     96(SI), Y8, Y8
-	VPADDD       Y8, Y4, Y4
-	VPBROADCASTD 6(BX), Y8
-	VPBROADCASTD 24(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPCMPEQW     Y2, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     224(SI), Y8, Y8
-	VPADDD       Y8, Y5, Y5
-	VPBROADCASTD 10(BX), Y8
-	VPBROADCASTD 28(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPCMPEQW     Y2, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     352(SI), Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPBROADCASTD 14(BX), Y8
+	VPMADDWD     384(SI), Y8, Y8
+	VPAND        Y2, Y4, Y4
+	VPCMPEQW     Y2, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDWD     416(SI), Y4, Y4
+	VPADDD       Y4, Y8, Y8
+	VPBROADCASTD 14(BX), Y4
 	VPBROADCASTD 32(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPCMPEQW     Y2, Y8, Y8
-	VPAND        Y3, Y8, Y8
-	VPMADDWD     480(SI), Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	VSHUFPS      $0x88, Y5, Y4, Y8
-	VSHUFPS      $0xdd, Y5, Y4, Y4
-	VPADDD       Y8, Y4, Y4
-	VSHUFPS      $0x88, Y7, Y6, Y5
-	VSHUFPS      $0xdd, Y7, Y6, Y6
-	VPADDD       Y5, Y6, Y6
-	VSHUFPS      $0x88, Y6, Y4, Y5
-	VSHUFPS      $0xdd, Y6, Y4, Y4
-	VPADDD       Y5, Y4, Y4
-	VMOVDQU      576(DI), Y5
-	VPSLLD       $0x00, Y5, Y5
-	VPSUBD       Y5, Y4, Y4
-	VCVTDQ2PS    Y4, Y4
+	VPBLENDD     $0xf0, Y9, Y4, Y4
+	VPSHUFB      matmul_spreadHigh<>+0(SB), Y4, Y4
+	VPAND        Y1, Y4, Y9
+	VPCMPEQW     Y1, Y9, Y9
+	VPAND        Y3, Y9, Y9
+	VPMADDWD     448(SI), Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPAND        Y2, Y4, Y4
+	VPCMPEQW     Y2, Y4, Y4
+	VPAND        Y3, Y4, Y4
+	VPMADDWD     480(SI), Y4, Y4
+	VPADDD       Y4, Y8, Y8
+	VSHUFPS      $0x88, Y6, Y5, Y4
+	VSHUFPS      $0xdd, Y6, Y5, Y5
+	VPADDD       Y4, Y5, Y5
+	VSHUFPS      $0x88, Y8, Y7, Y4
+	VSHUFPS      $0xdd, Y8, Y7, Y7
+	VPADDD       Y4, Y7, Y7
+	VSHUFPS      $0x88, Y7, Y5, Y4
+	VSHUFPS      $0xdd, Y7, Y5, Y5
+	VPADDD       Y4, Y5, Y5
+	VPSUBD       576(DI), Y5, Y5
+	VCVTDQ2PS    Y5, Y5
 	MOVWQZX      18(BX), R9
 	SHLQ         $0x10, R9
 	MOVWQZX      (BX), R10
 	ORQ          R10, R9
-	VMOVQ        R9, X5
-	VCVTPH2PS    X5, Y5
+	VMOVQ        R9, X4
+	VCVTPH2PS    X4, Y4
 	VMOVDQU      matmul_twoBlocks<>+0(SB), Y6
-	VPERMD       Y5, Y6, Y6
+	VPERMD       Y4, Y6, Y6
 	VMULPS       512(DI), Y6, Y6
-	VFMADD231PS  Y6, Y4, Y0
+	VFMADD231PS  Y6, Y5, Y0
 	ADDQ         $0x00000024, BX
 	ADDQ         $0x00000200, SI
 	ADDQ         $0x000002a0, DI
@@ -5835,166 +5782,132 @@ tail:
 	VPBROADCASTD 20(BX), Y6
 	VPBLENDD     $0xf0, Y6, Y5, Y5
 	VPSHUFB      matmul_spreadLow<>+0(SB), Y5, Y5
-	VPAND        Y1, Y5, Y5
-	VPCMPEQW     Y1, Y5, Y5
-	VPAND        Y3, Y5, Y5
-	VPMADDWD     (SI), Y5, Y5
-	VPBROADCASTD 6(BX), Y6
-	VPBROADCASTD 24(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
+	VPAND        Y1, Y5, Y6
 	VPCMPEQW     Y1, Y6, Y6
 	VPAND        Y3, Y6, Y6
-	VPMADDWD     128(SI), Y6, Y6
-	VPBROADCASTD 10(BX), Y7
-	VPBROADCASTD 28(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
+	VPMADDWD     (SI), Y6, Y6
+	VPAND        Y2, Y5, Y5
+	VPCMPEQW     Y2, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VPMADDWD     32(SI), Y5, Y5
+	VPADDD       Y5, Y6, Y6
+	VPBROADCASTD 2(BX), Y5
+	VPBROADCASTD 20(BX), Y7
+	VPBLENDD     $0xf0, Y7, Y5, Y5
+	VPSHUFB      matmul_spreadHigh<>+0(SB), Y5, Y5
+	VPAND        Y1, Y5, Y7
 	VPCMPEQW     Y1, Y7, Y7
 	VPAND        Y3, Y7, Y7
-	VPMADDWD     256(SI), Y7, Y7
-	VPBROADCASTD 14(BX), Y8
-	VPBROADCASTD 32(BX), Y9
-	VPBLENDD     $0xf0, Y9, Y8, Y8
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y8, Y8
-	VPAND        Y1, Y8, Y8
+	VPMADDWD     64(SI), Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VPAND        Y2, Y5, Y5
+	VPCMPEQW     Y2, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VPMADDWD     96(SI), Y5, Y5
+	VPADDD       Y5, Y6, Y6
+	VPBROADCASTD 6(BX), Y5
+	VPBROADCASTD 24(BX), Y7
+	VPBLENDD     $0xf0, Y7, Y5, Y5
+	VPSHUFB      matmul_spreadLow<>+0(SB), Y5, Y5
+	VPAND        Y1, Y5, Y7
+	VPCMPEQW     Y1, Y7, Y7
+	VPAND        Y3, Y7, Y7
+	VPMADDWD     128(SI), Y7, Y7
+	VPAND        Y2, Y5, Y5
+	VPCMPEQW     Y2, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VPMADDWD     160(SI), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPBROADCASTD 6(BX), Y5
+	VPBROADCASTD 24(BX), Y8
+	VPBLENDD     $0xf0, Y8, Y5, Y5
+	VPSHUFB      matmul_spreadHigh<>+0(SB), Y5, Y5
+	VPAND        Y1, Y5, Y8
 	VPCMPEQW     Y1, Y8, Y8
 	VPAND        Y3, Y8, Y8
-	VPMADDWD     384(SI), Y8, Y8
-	VPBROADCASTD 2(BX), Y9
-	VPBROADCASTD 20(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPCMPEQW     Y2, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     32(SI), Y9, Y9
-	VPADDD       Y9, Y5, Y5
-	VPBROADCASTD 6(BX), Y9
-	VPBROADCASTD 24(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPCMPEQW     Y2, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     160(SI), Y9, Y9
-	VPADDD       Y9, Y6, Y6
-	VPBROADCASTD 10(BX), Y9
-	VPBROADCASTD 28(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPCMPEQW     Y2, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     288(SI), Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPBROADCASTD 14(BX), Y9
-	VPBROADCASTD 32(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadLow<>+0(SB), Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPCMPEQW     Y2, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     416(SI), Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VPBROADCASTD 2(BX), Y9
-	VPBROADCASTD 20(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y9, Y9
-	VPAND        Y1, Y9, Y9
-	VPCMPEQW     Y1, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     64(SI), Y9, Y9
-	VPADDD       Y9, Y5, Y5
-	VPBROADCASTD 6(BX), Y9
-	VPBROADCASTD 24(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y9, Y9
-	VPAND        Y1, Y9, Y9
-	VPCMPEQW     Y1, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     192(SI), Y9, Y9
-	VPADDD       Y9, Y6, Y6
-	VPBROADCASTD 10(BX), Y9
-	VPBROADCASTD 28(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y9, Y9
-	VPAND        Y1, Y9, Y9
+	VPMADDWD     192(SI), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VPAND        Y2, Y5, Y5
+	VPCMPEQW     Y2, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VPMADDWD     224(SI), Y5, Y5
+	VPADDD       Y5, Y7, Y7
+	VPBROADCASTD 10(BX), Y5
+	VPBROADCASTD 28(BX), Y8
+	VPBLENDD     $0xf0, Y8, Y5, Y5
+	VPSHUFB      matmul_spreadLow<>+0(SB), Y5, Y5
+	VPAND        Y1, Y5, Y8
+	VPCMPEQW     Y1, Y8, Y8
+	VPAND        Y3, Y8, Y8
+	VPMADDWD     256(SI), Y8, Y8
+	VPAND        Y2, Y5, Y5
+	VPCMPEQW     Y2, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VPMADDWD     288(SI), Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPBROADCASTD 10(BX), Y5
+	VPBROADCASTD 28(BX), Y9
+	VPBLENDD     $0xf0, Y9, Y5, Y5
+	VPSHUFB      matmul_spreadHigh<>+0(SB), Y5, Y5
+	VPAND        Y1, Y5, Y9
 	VPCMPEQW     Y1, Y9, Y9
 	VPAND        Y3, Y9, Y9
 	VPMADDWD     320(SI), Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPBROADCASTD 14(BX), Y9
-	VPBROADCASTD 32(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y9, Y9
-	VPAND        Y1, Y9, Y9
+	VPADDD       Y9, Y8, Y8
+	VPAND        Y2, Y5, Y5
+	VPCMPEQW     Y2, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VPMADDWD     352(SI), Y5, Y5
+	VPADDD       Y5, Y8, Y8
+	VPBROADCASTD 14(BX), Y5
+	VPBROADCASTD 32(BX), Y9
+	VPBLENDD     $0xf0, Y9, Y5, Y5
+	VPSHUFB      matmul_spreadLow<>+0(SB), Y5, Y5
+	VPAND        Y1, Y5, Y9
 	VPCMPEQW     Y1, Y9, Y9
 	VPAND        Y3, Y9, Y9
-	VPMADDWD     448(SI), Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VPBROADCASTD 2(BX), Y9
-	VPBROADCASTD 20(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPCMPEQW     Y2, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     96(SI), Y9, Y9
-	VPADDD       Y9, Y5, Y5
-	VPBROADCASTD 6(BX), Y9
-	VPBROADCASTD 24(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPCMPEQW     Y2, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     224(SI), Y9, Y9
-	VPADDD       Y9, Y6, Y6
-	VPBROADCASTD 10(BX), Y9
-	VPBROADCASTD 28(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPCMPEQW     Y2, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     352(SI), Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPBROADCASTD 14(BX), Y9
+	VPMADDWD     384(SI), Y9, Y9
+	VPAND        Y2, Y5, Y5
+	VPCMPEQW     Y2, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VPMADDWD     416(SI), Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VPBROADCASTD 14(BX), Y5
 	VPBROADCASTD 32(BX), Y10
-	VPBLENDD     $0xf0, Y10, Y9, Y9
-	VPSHUFB      matmul_spreadHigh<>+0(SB), Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPCMPEQW     Y2, Y9, Y9
-	VPAND        Y3, Y9, Y9
-	VPMADDWD     480(SI), Y9, Y9
-	VPADDD       Y9, Y8, Y8
-	VSHUFPS      $0x88, Y6, Y5, Y9
-	VSHUFPS      $0xdd, Y6, Y5, Y5
-	VPADDD       Y9, Y5, Y5
-	VSHUFPS      $0x88, Y8, Y7, Y6
-	VSHUFPS      $0xdd, Y8, Y7, Y7
-	VPADDD       Y6, Y7, Y7
-	VSHUFPS      $0x88, Y7, Y5, Y6
-	VSHUFPS      $0xdd, Y7, Y5, Y5
-	VPADDD       Y6, Y5, Y5
-	VMOVDQU      576(DI), Y6
-	VPSLLD       $0x00, Y6, Y6
-	VPSUBD       Y6, Y5, Y5
-	VCVTDQ2PS    Y5, Y5
+	VPBLENDD     $0xf0, Y10, Y5, Y5
+	VPSHUFB      matmul_spreadHigh<>+0(SB), Y5, Y5
+	VPAND        Y1, Y5, Y10
+	VPCMPEQW     Y1, Y10, Y10
+	VPAND        Y3, Y10, Y10
+	VPMADDWD     448(SI), Y10, Y10
+	VPADDD       Y10, Y9, Y9
+	VPAND        Y2, Y5, Y5
+	VPCMPEQW     Y2, Y5, Y5
+	VPAND        Y3, Y5, Y5
+	VPMADDWD     480(SI), Y5, Y5
+	VPADDD       Y5, Y9, Y9
+	VSHUFPS      $0x88, Y7, Y6, Y5
+	VSHUFPS      $0xdd, Y7, Y6, Y6
+	VPADDD       Y5, Y6, Y6
+	VSHUFPS      $0x88, Y9, Y8, Y5
+	VSHUFPS      $0xdd, Y9, Y8, Y8
+	VPADDD       Y5, Y8, Y8
+	VSHUFPS      $0x88, Y8, Y6, Y5
+	VSHUFPS      $0xdd, Y8, Y6, Y6
+	VPADDD       Y5, Y6, Y6
+	VPSUBD       576(DI), Y6, Y6
+	VCVTDQ2PS    Y6, Y6
 	MOVWQZX      18(BX), SI
 	SHLQ         $0x10, SI
 	MOVWQZX      (BX), BX
 	ORQ          BX, SI
-	VMOVQ        SI, X6
-	VCVTPH2PS    X6, Y6
+	VMOVQ        SI, X5
+	VCVTPH2PS    X5, Y5
 	VMOVDQU      matmul_twoBlocks<>+0(SB), Y7
-	VPERMD       Y6, Y7, Y7
+	VPERMD       Y5, Y7, Y7
 	VANDPS       Y4, Y7, Y7
 	VMULPS       512(DI), Y7, Y7
-	VFMADD231PS  Y7, Y5, Y0
+	VFMADD231PS  Y7, Y6, Y0
 
 end:
 	VEXTRACTF128 $0x01, Y0, X4
@@ -6321,139 +6234,105 @@ group:
 	VPBROADCASTQ 38(BX), Y3
 	VPBLENDD     $0xf0, Y3, Y2, Y2
 	VPSHUFB      matmul_spread4Low<>+0(SB), Y2, Y2
-	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y2
-	VPAND        Y1, Y2, Y2
-	VPMADDWD     (SI), Y2, Y2
-	VPBROADCASTQ 10(BX), Y3
-	VPBROADCASTQ 46(BX), Y4
-	VPBLENDD     $0xf0, Y4, Y3, Y3
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y3, Y3
-	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y3
+	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y3
 	VPAND        Y1, Y3, Y3
-	VPMADDWD     128(SI), Y3, Y3
-	VPBROADCASTQ 20(BX), Y4
-	VPBROADCASTQ 56(BX), Y5
-	VPBLENDD     $0xf0, Y5, Y4, Y4
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y4, Y4
-	VPMULHUW     matmul_shifts04<>+0(SB), Y4, Y4
+	VPMADDWD     (SI), Y3, Y3
+	VPMULHUW     matmul_shifts26<>+0(SB), Y2, Y2
+	VPAND        Y1, Y2, Y2
+	VPMADDWD     32(SI), Y2, Y2
+	VPADDD       Y2, Y3, Y3
+	VPBROADCASTQ 2(BX), Y2
+	VPBROADCASTQ 38(BX), Y4
+	VPBLENDD     $0xf0, Y4, Y2, Y2
+	VPSHUFB      matmul_spread4High<>+0(SB), Y2, Y2
+	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y4
 	VPAND        Y1, Y4, Y4
-	VPMADDWD     256(SI), Y4, Y4
-	VPBROADCASTQ 28(BX), Y5
-	VPBROADCASTQ 64(BX), Y6
-	VPBLENDD     $0xf0, Y6, Y5, Y5
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y5, Y5
-	VPMULHUW     matmul_shifts04<>+0(SB), Y5, Y5
+	VPMADDWD     64(SI), Y4, Y4
+	VPADDD       Y4, Y3, Y3
+	VPMULHUW     matmul_shifts26<>+0(SB), Y2, Y2
+	VPAND        Y1, Y2, Y2
+	VPMADDWD     96(SI), Y2, Y2
+	VPADDD       Y2, Y3, Y3
+	VPBROADCASTQ 10(BX), Y2
+	VPBROADCASTQ 46(BX), Y4
+	VPBLENDD     $0xf0, Y4, Y2, Y2
+	VPSHUFB      matmul_spread4Low<>+0(SB), Y2, Y2
+	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y4
+	VPAND        Y1, Y4, Y4
+	VPMADDWD     128(SI), Y4, Y4
+	VPMULHUW     matmul_shifts26<>+0(SB), Y2, Y2
+	VPAND        Y1, Y2, Y2
+	VPMADDWD     160(SI), Y2, Y2
+	VPADDD       Y2, Y4, Y4
+	VPBROADCASTQ 10(BX), Y2
+	VPBROADCASTQ 46(BX), Y5
+	VPBLENDD     $0xf0, Y5, Y2, Y2
+	VPSHUFB      matmul_spread4High<>+0(SB), Y2, Y2
+	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y5
 	VPAND        Y1, Y5, Y5
-	VPMADDWD     384(SI), Y5, Y5
-	VPBROADCASTQ 2(BX), Y6
-	VPBROADCASTQ 38(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts26<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     32(SI), Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VPBROADCASTQ 10(BX), Y6
-	VPBROADCASTQ 46(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts26<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     160(SI), Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VPBROADCASTQ 20(BX), Y6
-	VPBROADCASTQ 56(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts26<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     288(SI), Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VPBROADCASTQ 28(BX), Y6
-	VPBROADCASTQ 64(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts26<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     416(SI), Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VPBROADCASTQ 2(BX), Y6
-	VPBROADCASTQ 38(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4High<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts04<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     64(SI), Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VPBROADCASTQ 10(BX), Y6
-	VPBROADCASTQ 46(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4High<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts04<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     192(SI), Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VPBROADCASTQ 20(BX), Y6
-	VPBROADCASTQ 56(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4High<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts04<>+0(SB), Y6, Y6
+	VPMADDWD     192(SI), Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	VPMULHUW     matmul_shifts26<>+0(SB), Y2, Y2
+	VPAND        Y1, Y2, Y2
+	VPMADDWD     224(SI), Y2, Y2
+	VPADDD       Y2, Y4, Y4
+	VPBROADCASTQ 20(BX), Y2
+	VPBROADCASTQ 56(BX), Y5
+	VPBLENDD     $0xf0, Y5, Y2, Y2
+	VPSHUFB      matmul_spread4Low<>+0(SB), Y2, Y2
+	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y5
+	VPAND        Y1, Y5, Y5
+	VPMADDWD     256(SI), Y5, Y5
+	VPMULHUW     matmul_shifts26<>+0(SB), Y2, Y2
+	VPAND        Y1, Y2, Y2
+	VPMADDWD     288(SI), Y2, Y2
+	VPADDD       Y2, Y5, Y5
+	VPBROADCASTQ 20(BX), Y2
+	VPBROADCASTQ 56(BX), Y6
+	VPBLENDD     $0xf0, Y6, Y2, Y2
+	VPSHUFB      matmul_spread4High<>+0(SB), Y2, Y2
+	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y6
 	VPAND        Y1, Y6, Y6
 	VPMADDWD     320(SI), Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VPBROADCASTQ 28(BX), Y6
-	VPBROADCASTQ 64(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4High<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts04<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     448(SI), Y6, Y6
 	VPADDD       Y6, Y5, Y5
-	VPBROADCASTQ 2(BX), Y6
-	VPBROADCASTQ 38(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4High<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts26<>+0(SB), Y6, Y6
+	VPMULHUW     matmul_shifts26<>+0(SB), Y2, Y2
+	VPAND        Y1, Y2, Y2
+	VPMADDWD     352(SI), Y2, Y2
+	VPADDD       Y2, Y5, Y5
+	VPBROADCASTQ 28(BX), Y2
+	VPBROADCASTQ 64(BX), Y6
+	VPBLENDD     $0xf0, Y6, Y2, Y2
+	VPSHUFB      matmul_spread4Low<>+0(SB), Y2, Y2
+	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y6
 	VPAND        Y1, Y6, Y6
-	VPMADDWD     96(SI), Y6, Y6
-	VPADDD       Y6, Y2, Y2
-	VPBROADCASTQ 10(BX), Y6
-	VPBROADCASTQ 46(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4High<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts26<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     224(SI), Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VPBROADCASTQ 20(BX), Y6
-	VPBROADCASTQ 56(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4High<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts26<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     352(SI), Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VPBROADCASTQ 28(BX), Y6
+	VPMADDWD     384(SI), Y6, Y6
+	VPMULHUW     matmul_shifts26<>+0(SB), Y2, Y2
+	VPAND        Y1, Y2, Y2
+	VPMADDWD     416(SI), Y2, Y2
+	VPADDD       Y2, Y6, Y6
+	VPBROADCASTQ 28(BX), Y2
 	VPBROADCASTQ 64(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4High<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts26<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDWD     480(SI), Y6, Y6
-	VPADDD       Y6, Y5, Y5
-	VSHUFPS      $0x88, Y3, Y2, Y6
-	VSHUFPS      $0xdd, Y3, Y2, Y2
-	VPADDD       Y6, Y2, Y2
-	VSHUFPS      $0x88, Y5, Y4, Y3
-	VSHUFPS      $0xdd, Y5, Y4, Y4
-	VPADDD       Y3, Y4, Y4
-	VSHUFPS      $0x88, Y4, Y2, Y3
-	VSHUFPS      $0xdd, Y4, Y2, Y2
-	VPADDD       Y3, Y2, Y2
-	VMOVDQU      576(DI), Y3
-	VPSLLD       $0x00, Y3, Y3
-	VPSUBD       Y3, Y2, Y2
-	VCVTDQ2PS    Y2, Y2
+	VPBLENDD     $0xf0, Y7, Y2, Y2
+	VPSHUFB      matmul_spread4High<>+0(SB), Y2, Y2
+	VPMULHUW     matmul_shifts04<>+0(SB), Y2, Y7
+	VPAND        Y1, Y7, Y7
+	VPMADDWD     448(SI), Y7, Y7
+	VPADDD       Y7, Y6, Y6
+	VPMULHUW     matmul_shifts26<>+0(SB), Y2, Y2
+	VPAND        Y1, Y2, Y2
+	VPMADDWD     480(SI), Y2, Y2
+	VPADDD       Y2, Y6, Y6
+	VSHUFPS      $0x88, Y4, Y3, Y2
+	VSHUFPS      $0xdd, Y4, Y3, Y3
+	VPADDD       Y2, Y3, Y3
+	VSHUFPS      $0x88, Y6, Y5, Y2
+	VSHUFPS      $0xdd, Y6, Y5, Y5
+	VPADDD       Y2, Y5, Y5
+	VSHUFPS      $0x88, Y5, Y3, Y2
+	VSHUFPS      $0xdd, Y5, Y3, Y3
+	VPADDD       Y2, Y3, Y3
+	VPSUBD       576(DI), Y3, Y3
+	VCVTDQ2PS    Y3, Y3
 	MOVWQZX      54(BX), R9
 	SHLQ         $0x10, R9
 	MOVWQZX      36(BX), R10
@@ -6464,12 +6343,12 @@ group:
 	SHLQ         $0x10, R9
 	MOVWQZX      (BX), R10
 	ORQ          R10, R9
-	VMOVQ        R9, X3
-	VCVTPH2PS    X3, Y3
+	VMOVQ        R9, X2
+	VCVTPH2PS    X2, Y2
 	VMOVDQU      matmul_spread0<>+0(SB), Y4
-	VPERMD       Y3, Y4, Y4
+	VPERMD       Y2, Y4, Y4
 	VMULPS       512(DI), Y4, Y4
-	VFMADD231PS  Y4, Y2, Y0
+	VFMADD231PS  Y4, Y3, Y0
 	ADDQ         $0x00000048, BX
 	ADDQ         $0x00000200, SI
 	ADDQ         $0x000002a0, DI
@@ -6488,139 +6367,105 @@ tail:
 	VPBROADCASTQ 38(BX), Y4
 	VPBLENDD     $0xf0, Y4, Y3, Y3
 	VPSHUFB      matmul_spread4Low<>+0(SB), Y3, Y3
-	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y3
-	VPAND        Y1, Y3, Y3
-	VPMADDWD     (SI), Y3, Y3
-	VPBROADCASTQ 10(BX), Y4
-	VPBROADCASTQ 46(BX), Y5
-	VPBLENDD     $0xf0, Y5, Y4, Y4
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y4, Y4
-	VPMULHUW     matmul_shifts04<>+0(SB), Y4, Y4
+	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y4
 	VPAND        Y1, Y4, Y4
-	VPMADDWD     128(SI), Y4, Y4
-	VPBROADCASTQ 20(BX), Y5
-	VPBROADCASTQ 56(BX), Y6
-	VPBLENDD     $0xf0, Y6, Y5, Y5
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y5, Y5
-	VPMULHUW     matmul_shifts04<>+0(SB), Y5, Y5
+	VPMADDWD     (SI), Y4, Y4
+	VPMULHUW     matmul_shifts26<>+0(SB), Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPMADDWD     32(SI), Y3, Y3
+	VPADDD       Y3, Y4, Y4
+	VPBROADCASTQ 2(BX), Y3
+	VPBROADCASTQ 38(BX), Y5
+	VPBLENDD     $0xf0, Y5, Y3, Y3
+	VPSHUFB      matmul_spread4High<>+0(SB), Y3, Y3
+	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y5
 	VPAND        Y1, Y5, Y5
-	VPMADDWD     256(SI), Y5, Y5
-	VPBROADCASTQ 28(BX), Y6
-	VPBROADCASTQ 64(BX), Y7
-	VPBLENDD     $0xf0, Y7, Y6, Y6
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y6, Y6
-	VPMULHUW     matmul_shifts04<>+0(SB), Y6, Y6
+	VPMADDWD     64(SI), Y5, Y5
+	VPADDD       Y5, Y4, Y4
+	VPMULHUW     matmul_shifts26<>+0(SB), Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPMADDWD     96(SI), Y3, Y3
+	VPADDD       Y3, Y4, Y4
+	VPBROADCASTQ 10(BX), Y3
+	VPBROADCASTQ 46(BX), Y5
+	VPBLENDD     $0xf0, Y5, Y3, Y3
+	VPSHUFB      matmul_spread4Low<>+0(SB), Y3, Y3
+	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y5
+	VPAND        Y1, Y5, Y5
+	VPMADDWD     128(SI), Y5, Y5
+	VPMULHUW     matmul_shifts26<>+0(SB), Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPMADDWD     160(SI), Y3, Y3
+	VPADDD       Y3, Y5, Y5
+	VPBROADCASTQ 10(BX), Y3
+	VPBROADCASTQ 46(BX), Y6
+	VPBLENDD     $0xf0, Y6, Y3, Y3
+	VPSHUFB      matmul_spread4High<>+0(SB), Y3, Y3
+	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y6
 	VPAND        Y1, Y6, Y6
-	VPMADDWD     384(SI), Y6, Y6
-	VPBROADCASTQ 2(BX), Y7
-	VPBROADCASTQ 38(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts26<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     32(SI), Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VPBROADCASTQ 10(BX), Y7
-	VPBROADCASTQ 46(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts26<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     160(SI), Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPBROADCASTQ 20(BX), Y7
-	VPBROADCASTQ 56(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts26<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     288(SI), Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPBROADCASTQ 28(BX), Y7
-	VPBROADCASTQ 64(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4Low<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts26<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     416(SI), Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VPBROADCASTQ 2(BX), Y7
-	VPBROADCASTQ 38(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4High<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts04<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     64(SI), Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VPBROADCASTQ 10(BX), Y7
-	VPBROADCASTQ 46(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4High<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts04<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     192(SI), Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPBROADCASTQ 20(BX), Y7
-	VPBROADCASTQ 56(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4High<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts04<>+0(SB), Y7, Y7
+	VPMADDWD     192(SI), Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	VPMULHUW     matmul_shifts26<>+0(SB), Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPMADDWD     224(SI), Y3, Y3
+	VPADDD       Y3, Y5, Y5
+	VPBROADCASTQ 20(BX), Y3
+	VPBROADCASTQ 56(BX), Y6
+	VPBLENDD     $0xf0, Y6, Y3, Y3
+	VPSHUFB      matmul_spread4Low<>+0(SB), Y3, Y3
+	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y6
+	VPAND        Y1, Y6, Y6
+	VPMADDWD     256(SI), Y6, Y6
+	VPMULHUW     matmul_shifts26<>+0(SB), Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPMADDWD     288(SI), Y3, Y3
+	VPADDD       Y3, Y6, Y6
+	VPBROADCASTQ 20(BX), Y3
+	VPBROADCASTQ 56(BX), Y7
+	VPBLENDD     $0xf0, Y7, Y3, Y3
+	VPSHUFB      matmul_spread4High<>+0(SB), Y3, Y3
+	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y7
 	VPAND        Y1, Y7, Y7
 	VPMADDWD     320(SI), Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPBROADCASTQ 28(BX), Y7
-	VPBROADCASTQ 64(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4High<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts04<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     448(SI), Y7, Y7
 	VPADDD       Y7, Y6, Y6
-	VPBROADCASTQ 2(BX), Y7
-	VPBROADCASTQ 38(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4High<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts26<>+0(SB), Y7, Y7
+	VPMULHUW     matmul_shifts26<>+0(SB), Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPMADDWD     352(SI), Y3, Y3
+	VPADDD       Y3, Y6, Y6
+	VPBROADCASTQ 28(BX), Y3
+	VPBROADCASTQ 64(BX), Y7
+	VPBLENDD     $0xf0, Y7, Y3, Y3
+	VPSHUFB      matmul_spread4Low<>+0(SB), Y3, Y3
+	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y7
 	VPAND        Y1, Y7, Y7
-	VPMADDWD     96(SI), Y7, Y7
-	VPADDD       Y7, Y3, Y3
-	VPBROADCASTQ 10(BX), Y7
-	VPBROADCASTQ 46(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4High<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts26<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     224(SI), Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPBROADCASTQ 20(BX), Y7
-	VPBROADCASTQ 56(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4High<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts26<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     352(SI), Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPBROADCASTQ 28(BX), Y7
+	VPMADDWD     384(SI), Y7, Y7
+	VPMULHUW     matmul_shifts26<>+0(SB), Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPMADDWD     416(SI), Y3, Y3
+	VPADDD       Y3, Y7, Y7
+	VPBROADCASTQ 28(BX), Y3
 	VPBROADCASTQ 64(BX), Y8
-	VPBLENDD     $0xf0, Y8, Y7, Y7
-	VPSHUFB      matmul_spread4High<>+0(SB), Y7, Y7
-	VPMULHUW     matmul_shifts26<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPMADDWD     480(SI), Y7, Y7
-	VPADDD       Y7, Y6, Y6
-	VSHUFPS      $0x88, Y4, Y3, Y7
-	VSHUFPS      $0xdd, Y4, Y3, Y3
-	VPADDD       Y7, Y3, Y3
-	VSHUFPS      $0x88, Y6, Y5, Y4
-	VSHUFPS      $0xdd, Y6, Y5, Y5
-	VPADDD       Y4, Y5, Y5
-	VSHUFPS      $0x88, Y5, Y3, Y4
-	VSHUFPS      $0xdd, Y5, Y3, Y3
-	VPADDD       Y4, Y3, Y3
-	VMOVDQU      576(DI), Y4
-	VPSLLD       $0x00, Y4, Y4
-	VPSUBD       Y4, Y3, Y3
-	VCVTDQ2PS    Y3, Y3
+	VPBLENDD     $0xf0, Y8, Y3, Y3
+	VPSHUFB      matmul_spread4High<>+0(SB), Y3, Y3
+	VPMULHUW     matmul_shifts04<>+0(SB), Y3, Y8
+	VPAND        Y1, Y8, Y8
+	VPMADDWD     448(SI), Y8, Y8
+	VPADDD       Y8, Y7, Y7
+	VPMULHUW     matmul_shifts26<>+0(SB), Y3, Y3
+	VPAND        Y1, Y3, Y3
+	VPMADDWD     480(SI), Y3, Y3
+	VPADDD       Y3, Y7, Y7
+	VSHUFPS      $0x88, Y5, Y4, Y3
+	VSHUFPS      $0xdd, Y5, Y4, Y4
+	VPADDD       Y3, Y4, Y4
+	VSHUFPS      $0x88, Y7, Y6, Y3
+	VSHUFPS      $0xdd, Y7, Y6, Y6
+	VPADDD       Y3, Y6, Y6
+	VSHUFPS      $0x88, Y6, Y4, Y3
+	VSHUFPS      $0xdd, Y6, Y4, Y4
+	VPADDD       Y3, Y4, Y4
+	VPSUBD       576(DI), Y4, Y4
+	VCVTDQ2PS    Y4, Y4
 	MOVWQZX      54(BX), SI
 	SHLQ         $0x10, SI
 	MOVWQZX      36(BX), R8
@@ -6631,13 +6476,13 @@ tail:
 	SHLQ         $0x10, SI
 	MOVWQZX      (BX), BX
 	ORQ          BX, SI
-	VMOVQ        SI, X4
-	VCVTPH2PS    X4, Y4
+	VMOVQ        SI, X3
+	VCVTPH2PS    X3, Y3
 	VMOVDQU      matmul_spread0<>+0(SB), Y5
-	VPERMD       Y4, Y5, Y5
+	VPERMD       Y3, Y5, Y5
 	VANDPS       Y2, Y5, Y5
 	VMULPS       512(DI), Y5, Y5
-	VFMADD231PS  Y5, Y3, Y0
+	VFMADD231PS  Y5, Y4, Y0
 
 end:
 	VEXTRACTF128 $0x01, Y0, X2
@@ -6665,16 +6510,6 @@ DATA matmul_two<>+24(SB)/4, $0x00030003
 DATA matmul_two<>+28(SB)/4, $0x00030003
 GLOBL matmul_two<>(SB), RODATA|NOPTR, $32
 
-DATA matmul_shifts04<>+0(SB)/4, $0x00100100
-DATA matmul_shifts04<>+4(SB)/4, $0x00100100
-DATA matmul_shifts04<>+8(SB)/4, $0x00100100
-DATA matmul_shifts04<>+12(SB)/4, $0x00100100
-DATA matmul_shifts04<>+16(SB)/4, $0x00100100
-DATA matmul_shifts04<>+20(SB)/4, $0x00100100
-DATA matmul_shifts04<>+24(SB)/4, $0x00100100
-DATA matmul_shifts04<>+28(SB)/4, $0x00100100
-GLOBL matmul_shifts04<>(SB), RODATA|NOPTR, $32
-
 DATA matmul_spread4Low<>+0(SB)/4, $0x00800080
 DATA matmul_spread4Low<>+4(SB)/4, $0x01800180
 DATA matmul_spread4Low<>+8(SB)/4, $0x02800280
@@ -6684,6 +6519,16 @@ DATA matmul_spread4Low<>+20(SB)/4, $0x01800180
 DATA matmul_spread4Low<>+24(SB)/4, $0x02800280
 DATA matmul_spread4Low<>+28(SB)/4, $0x03800380
 GLOBL matmul_spread4Low<>(SB), RODATA|NOPTR, $32
+
+DATA matmul_shifts04<>+0(SB)/4, $0x00100100
+DATA matmul_shifts04<>+4(SB)/4, $0x00100100
+DATA matmul_shifts04<>+8(SB)/4, $0x00100100
+DATA matmul_shifts04<>+12(SB)/4, $0x00100100
+DATA matmul_shifts04<>+16(SB)/4, $0x00100100
+DATA matmul_shifts04<>+20(SB)/4, $0x00100100
+DATA matmul_shifts04<>+24(SB)/4, $0x00100100
+DATA matmul_shifts04<>+28(SB)/4, $0x00100100
+GLOBL matmul_shifts04<>(SB), RODATA|NOPTR, $32
 
 DATA matmul_shifts26<>+0(SB)/4, $0x00040040
 DATA matmul_shifts26<>+4(SB)/4, $0x00040040

@@ -49,6 +49,21 @@ func ropePairsAVX2(x *float32, cos *float32, sin *float32, n int)
 //go:noescape
 func toF16AVX2(dst *uint16, src *float32, n int, bad *[8]uint16)
 
+// storeBF16AVX2 rounds to bfloat16; n is a multiple of 8.
+//
+//go:noescape
+func storeBF16AVX2(dst *byte, src *float32, n int, bad *[8]uint32)
+
+// storeFP8AVX2 rounds to E4M3; n is a multiple of 8.
+//
+//go:noescape
+func storeFP8AVX2(dst *byte, src *float32, n int, bad *[8]uint32)
+
+// storeQ8AVX2 rounds blocks of 32 values to a scale and 8 bits.
+//
+//go:noescape
+func storeQ8AVX2(dst *byte, src *float32, blocks int, bad *[8]uint32)
+
 // attnSoftmaxAVX2 turns the scores of n lines into probabilities and sets their maxima and sums.
 //
 //go:noescape

@@ -469,6 +469,305 @@ toF16_end:
 	VZEROUPPER
 	RET
 
+DATA vec_exponent<>+0(SB)/4, $0x7f800000
+DATA vec_exponent<>+4(SB)/4, $0x7f800000
+DATA vec_exponent<>+8(SB)/4, $0x7f800000
+DATA vec_exponent<>+12(SB)/4, $0x7f800000
+DATA vec_exponent<>+16(SB)/4, $0x7f800000
+DATA vec_exponent<>+20(SB)/4, $0x7f800000
+DATA vec_exponent<>+24(SB)/4, $0x7f800000
+DATA vec_exponent<>+28(SB)/4, $0x7f800000
+GLOBL vec_exponent<>(SB), RODATA|NOPTR, $32
+
+DATA vec_bf16half<>+0(SB)/4, $0x00007fff
+DATA vec_bf16half<>+4(SB)/4, $0x00007fff
+DATA vec_bf16half<>+8(SB)/4, $0x00007fff
+DATA vec_bf16half<>+12(SB)/4, $0x00007fff
+DATA vec_bf16half<>+16(SB)/4, $0x00007fff
+DATA vec_bf16half<>+20(SB)/4, $0x00007fff
+DATA vec_bf16half<>+24(SB)/4, $0x00007fff
+DATA vec_bf16half<>+28(SB)/4, $0x00007fff
+GLOBL vec_bf16half<>(SB), RODATA|NOPTR, $32
+
+DATA vec_bit<>+0(SB)/4, $0x00000001
+DATA vec_bit<>+4(SB)/4, $0x00000001
+DATA vec_bit<>+8(SB)/4, $0x00000001
+DATA vec_bit<>+12(SB)/4, $0x00000001
+DATA vec_bit<>+16(SB)/4, $0x00000001
+DATA vec_bit<>+20(SB)/4, $0x00000001
+DATA vec_bit<>+24(SB)/4, $0x00000001
+DATA vec_bit<>+28(SB)/4, $0x00000001
+GLOBL vec_bit<>(SB), RODATA|NOPTR, $32
+
+DATA vec_magnitude<>+0(SB)/4, $0x7fffffff
+DATA vec_magnitude<>+4(SB)/4, $0x7fffffff
+DATA vec_magnitude<>+8(SB)/4, $0x7fffffff
+DATA vec_magnitude<>+12(SB)/4, $0x7fffffff
+DATA vec_magnitude<>+16(SB)/4, $0x7fffffff
+DATA vec_magnitude<>+20(SB)/4, $0x7fffffff
+DATA vec_magnitude<>+24(SB)/4, $0x7fffffff
+DATA vec_magnitude<>+28(SB)/4, $0x7fffffff
+GLOBL vec_magnitude<>(SB), RODATA|NOPTR, $32
+
+DATA vec_fp8half<>+0(SB)/4, $0x0007ffff
+DATA vec_fp8half<>+4(SB)/4, $0x0007ffff
+DATA vec_fp8half<>+8(SB)/4, $0x0007ffff
+DATA vec_fp8half<>+12(SB)/4, $0x0007ffff
+DATA vec_fp8half<>+16(SB)/4, $0x0007ffff
+DATA vec_fp8half<>+20(SB)/4, $0x0007ffff
+DATA vec_fp8half<>+24(SB)/4, $0x0007ffff
+DATA vec_fp8half<>+28(SB)/4, $0x0007ffff
+GLOBL vec_fp8half<>(SB), RODATA|NOPTR, $32
+
+DATA vec_fp8bias<>+0(SB)/4, $0x000003c0
+DATA vec_fp8bias<>+4(SB)/4, $0x000003c0
+DATA vec_fp8bias<>+8(SB)/4, $0x000003c0
+DATA vec_fp8bias<>+12(SB)/4, $0x000003c0
+DATA vec_fp8bias<>+16(SB)/4, $0x000003c0
+DATA vec_fp8bias<>+20(SB)/4, $0x000003c0
+DATA vec_fp8bias<>+24(SB)/4, $0x000003c0
+DATA vec_fp8bias<>+28(SB)/4, $0x000003c0
+GLOBL vec_fp8bias<>(SB), RODATA|NOPTR, $32
+
+DATA vec_fp8least<>+0(SB)/4, $0x3c800000
+DATA vec_fp8least<>+4(SB)/4, $0x3c800000
+DATA vec_fp8least<>+8(SB)/4, $0x3c800000
+DATA vec_fp8least<>+12(SB)/4, $0x3c800000
+DATA vec_fp8least<>+16(SB)/4, $0x3c800000
+DATA vec_fp8least<>+20(SB)/4, $0x3c800000
+DATA vec_fp8least<>+24(SB)/4, $0x3c800000
+DATA vec_fp8least<>+28(SB)/4, $0x3c800000
+GLOBL vec_fp8least<>(SB), RODATA|NOPTR, $32
+
+DATA vec_fp8top<>+0(SB)/4, $0x0000007e
+DATA vec_fp8top<>+4(SB)/4, $0x0000007e
+DATA vec_fp8top<>+8(SB)/4, $0x0000007e
+DATA vec_fp8top<>+12(SB)/4, $0x0000007e
+DATA vec_fp8top<>+16(SB)/4, $0x0000007e
+DATA vec_fp8top<>+20(SB)/4, $0x0000007e
+DATA vec_fp8top<>+24(SB)/4, $0x0000007e
+DATA vec_fp8top<>+28(SB)/4, $0x0000007e
+GLOBL vec_fp8top<>(SB), RODATA|NOPTR, $32
+
+DATA vec_fp8code<>+0(SB)/4, $0x0000007f
+DATA vec_fp8code<>+4(SB)/4, $0x0000007f
+DATA vec_fp8code<>+8(SB)/4, $0x0000007f
+DATA vec_fp8code<>+12(SB)/4, $0x0000007f
+DATA vec_fp8code<>+16(SB)/4, $0x0000007f
+DATA vec_fp8code<>+20(SB)/4, $0x0000007f
+DATA vec_fp8code<>+24(SB)/4, $0x0000007f
+DATA vec_fp8code<>+28(SB)/4, $0x0000007f
+GLOBL vec_fp8code<>(SB), RODATA|NOPTR, $32
+
+DATA vec_fp8sign<>+0(SB)/4, $0x00000080
+DATA vec_fp8sign<>+4(SB)/4, $0x00000080
+DATA vec_fp8sign<>+8(SB)/4, $0x00000080
+DATA vec_fp8sign<>+12(SB)/4, $0x00000080
+DATA vec_fp8sign<>+16(SB)/4, $0x00000080
+DATA vec_fp8sign<>+20(SB)/4, $0x00000080
+DATA vec_fp8sign<>+24(SB)/4, $0x00000080
+DATA vec_fp8sign<>+28(SB)/4, $0x00000080
+GLOBL vec_fp8sign<>(SB), RODATA|NOPTR, $32
+
+DATA vec_fp8sub<>+0(SB)/4, $0x46800000
+DATA vec_fp8sub<>+4(SB)/4, $0x46800000
+DATA vec_fp8sub<>+8(SB)/4, $0x46800000
+DATA vec_fp8sub<>+12(SB)/4, $0x46800000
+DATA vec_fp8sub<>+16(SB)/4, $0x46800000
+DATA vec_fp8sub<>+20(SB)/4, $0x46800000
+DATA vec_fp8sub<>+24(SB)/4, $0x46800000
+DATA vec_fp8sub<>+28(SB)/4, $0x46800000
+GLOBL vec_fp8sub<>(SB), RODATA|NOPTR, $32
+
+DATA vec_most8<>+0(SB)/4, $0x42fe0000
+DATA vec_most8<>+4(SB)/4, $0x42fe0000
+DATA vec_most8<>+8(SB)/4, $0x42fe0000
+DATA vec_most8<>+12(SB)/4, $0x42fe0000
+DATA vec_most8<>+16(SB)/4, $0x42fe0000
+DATA vec_most8<>+20(SB)/4, $0x42fe0000
+DATA vec_most8<>+24(SB)/4, $0x42fe0000
+DATA vec_most8<>+28(SB)/4, $0x42fe0000
+GLOBL vec_most8<>(SB), RODATA|NOPTR, $32
+
+DATA vec_least8<>+0(SB)/4, $0xc2fe0000
+DATA vec_least8<>+4(SB)/4, $0xc2fe0000
+DATA vec_least8<>+8(SB)/4, $0xc2fe0000
+DATA vec_least8<>+12(SB)/4, $0xc2fe0000
+DATA vec_least8<>+16(SB)/4, $0xc2fe0000
+DATA vec_least8<>+20(SB)/4, $0xc2fe0000
+DATA vec_least8<>+24(SB)/4, $0xc2fe0000
+DATA vec_least8<>+28(SB)/4, $0xc2fe0000
+GLOBL vec_least8<>(SB), RODATA|NOPTR, $32
+
+DATA vec_bytes8<>+0(SB)/4, $0x00000000
+DATA vec_bytes8<>+4(SB)/4, $0x00000004
+DATA vec_bytes8<>+8(SB)/4, $0x00000001
+DATA vec_bytes8<>+12(SB)/4, $0x00000005
+DATA vec_bytes8<>+16(SB)/4, $0x00000002
+DATA vec_bytes8<>+20(SB)/4, $0x00000006
+DATA vec_bytes8<>+24(SB)/4, $0x00000003
+DATA vec_bytes8<>+28(SB)/4, $0x00000007
+GLOBL vec_bytes8<>(SB), RODATA|NOPTR, $32
+
+// func storeBF16AVX2(dst *byte, src *float32, n int, bad *[8]uint32)
+// Requires: AVX, AVX2
+TEXT ·storeBF16AVX2(SB), NOSPLIT, $0-32
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	MOVQ  bad+24(FP), BX
+	VPXOR Y0, Y0, Y0
+	SUBQ  $0x08, DX
+	JL    bf16_end
+
+bf16:
+	VMOVDQU   (CX), Y1
+	VPSRLD    $0x10, Y1, Y2
+	VPAND     vec_bit<>+0(SB), Y2, Y2
+	VPADDD    vec_bf16half<>+0(SB), Y2, Y2
+	VPADDD    Y1, Y2, Y2
+	VPAND     vec_exponent<>+0(SB), Y1, Y1
+	VPCMPEQD  vec_exponent<>+0(SB), Y1, Y1
+	VPOR      Y1, Y0, Y0
+	VPAND     vec_exponent<>+0(SB), Y2, Y1
+	VPCMPEQD  vec_exponent<>+0(SB), Y1, Y1
+	VPOR      Y1, Y0, Y0
+	VPSRLD    $0x10, Y2, Y2
+	VPACKUSDW Y2, Y2, Y2
+	VPERMQ    $0x08, Y2, Y2
+	VMOVDQU   X2, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x10, AX
+	SUBQ      $0x08, DX
+	JGE       bf16
+
+bf16_end:
+	VMOVDQU Y0, (BX)
+	VZEROUPPER
+	RET
+
+// func storeFP8AVX2(dst *byte, src *float32, n int, bad *[8]uint32)
+// Requires: AVX, AVX2
+TEXT ·storeFP8AVX2(SB), NOSPLIT, $0-32
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	MOVQ  bad+24(FP), BX
+	VPXOR Y0, Y0, Y0
+	SUBQ  $0x08, DX
+	JL    fp8_end
+
+fp8:
+	VMOVDQU   (CX), Y1
+	VPAND     vec_magnitude<>+0(SB), Y1, Y2
+	VADDPS    vec_fp8sub<>+0(SB), Y2, Y3
+	VPSUBD    vec_fp8sub<>+0(SB), Y3, Y3
+	VPSRLD    $0x14, Y2, Y5
+	VPAND     vec_bit<>+0(SB), Y5, Y5
+	VPADDD    vec_fp8half<>+0(SB), Y5, Y5
+	VPADDD    Y2, Y5, Y5
+	VPSRLD    $0x14, Y5, Y5
+	VPSUBD    vec_fp8bias<>+0(SB), Y5, Y5
+	VMOVDQU   vec_fp8least<>+0(SB), Y4
+	VPCMPGTD  Y2, Y4, Y4
+	VPBLENDVB Y4, Y3, Y5, Y5
+	VPCMPGTD  vec_fp8top<>+0(SB), Y5, Y4
+	VPOR      Y4, Y0, Y0
+	VPAND     vec_fp8code<>+0(SB), Y5, Y5
+	VPSRLD    $0x18, Y1, Y1
+	VPAND     vec_fp8sign<>+0(SB), Y1, Y1
+	VPOR      Y1, Y5, Y5
+	VPACKUSDW Y5, Y5, Y5
+	VPERMQ    $0x08, Y5, Y5
+	VPACKUSWB X5, X5, X5
+	VMOVQ     X5, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x08, AX
+	SUBQ      $0x08, DX
+	JGE       fp8
+
+fp8_end:
+	VMOVDQU Y0, (BX)
+	VZEROUPPER
+	RET
+
+// func storeQ8AVX2(dst *byte, src *float32, blocks int, bad *[8]uint32)
+// Requires: AVX, AVX2, F16C
+TEXT ·storeQ8AVX2(SB), NOSPLIT, $0-32
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  blocks+16(FP), DX
+	MOVQ  bad+24(FP), BX
+	VPXOR Y0, Y0, Y0
+	SUBQ  $0x01, DX
+	JL    q8_end
+
+q8:
+	VMOVUPS    (CX), Y2
+	VPAND      vec_magnitude<>+0(SB), Y2, Y1
+	VMOVUPS    32(CX), Y3
+	VPAND      vec_magnitude<>+0(SB), Y3, Y4
+	VPMAXUD    Y4, Y1, Y1
+	VMOVUPS    64(CX), Y4
+	VPAND      vec_magnitude<>+0(SB), Y4, Y5
+	VPMAXUD    Y5, Y1, Y1
+	VMOVUPS    96(CX), Y5
+	VPAND      vec_magnitude<>+0(SB), Y5, Y6
+	VPMAXUD    Y6, Y1, Y1
+	VPERM2I128 $0x01, Y1, Y1, Y6
+	VPMAXUD    Y6, Y1, Y1
+	VPSHUFD    $0x4e, Y1, Y6
+	VPMAXUD    Y6, Y1, Y1
+	VPSHUFD    $0xb1, Y1, Y6
+	VPMAXUD    Y6, Y1, Y1
+	VDIVPS     vec_most8<>+0(SB), Y1, Y6
+	VCVTPS2PH  $0x00, Y6, X6
+	VPEXTRW    $0x00, X6, (AX)
+	VCVTPH2PS  X6, Y6
+	VPAND      vec_exponent<>+0(SB), Y1, Y1
+	VPCMPEQD   vec_exponent<>+0(SB), Y1, Y1
+	VPOR       Y1, Y0, Y0
+	VPAND      vec_exponent<>+0(SB), Y6, Y1
+	VPCMPEQD   vec_exponent<>+0(SB), Y1, Y1
+	VPOR       Y1, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VCMPPS     $0x11, Y6, Y1, Y1
+	VDIVPS     Y6, Y2, Y2
+	VMAXPS     vec_least8<>+0(SB), Y2, Y2
+	VMINPS     vec_most8<>+0(SB), Y2, Y2
+	VCVTPS2DQ  Y2, Y2
+	VPAND      Y1, Y2, Y2
+	VDIVPS     Y6, Y3, Y3
+	VMAXPS     vec_least8<>+0(SB), Y3, Y3
+	VMINPS     vec_most8<>+0(SB), Y3, Y3
+	VCVTPS2DQ  Y3, Y3
+	VPAND      Y1, Y3, Y3
+	VDIVPS     Y6, Y4, Y4
+	VMAXPS     vec_least8<>+0(SB), Y4, Y4
+	VMINPS     vec_most8<>+0(SB), Y4, Y4
+	VCVTPS2DQ  Y4, Y4
+	VPAND      Y1, Y4, Y4
+	VDIVPS     Y6, Y5, Y5
+	VMAXPS     vec_least8<>+0(SB), Y5, Y5
+	VMINPS     vec_most8<>+0(SB), Y5, Y5
+	VCVTPS2DQ  Y5, Y5
+	VPAND      Y1, Y5, Y5
+	VPACKSSDW  Y3, Y2, Y2
+	VPACKSSDW  Y5, Y4, Y4
+	VPACKSSWB  Y4, Y2, Y2
+	VMOVDQU    vec_bytes8<>+0(SB), Y1
+	VPERMD     Y2, Y1, Y2
+	VMOVDQU    Y2, 2(AX)
+	ADDQ       $0x00000080, CX
+	ADDQ       $0x22, AX
+	SUBQ       $0x01, DX
+	JGE        q8
+
+q8_end:
+	VMOVDQU Y0, (BX)
+	VZEROUPPER
+	RET
+
 // func attnSoftmaxAVX2(scores *float32, lo *int32, hi *int32, m *float32, l *float32, n int, scale float32)
 // Requires: AVX, AVX2, FMA3
 TEXT ·attnSoftmaxAVX2(SB), NOSPLIT, $0-52

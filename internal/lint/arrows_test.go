@@ -20,6 +20,8 @@ var house = [][]string{
 	{"hub", "storyteller"},
 	{"checkpoint"},
 	{"layout"},
+	{"policy"},
+	{"trace"},
 	{"pager"},
 	{"plan"},
 	{"synth"},

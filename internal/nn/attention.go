@@ -155,5 +155,8 @@ type CacheRangeError struct {
 }
 
 func (e *CacheRangeError) Error() string {
+	if e.Type == kernel.CacheF32 {
+		return fmt.Sprintf("layer %d, position %d: a key or value is not finite", e.Layer, e.Position)
+	}
 	return fmt.Sprintf("layer %d, position %d: a key or value is not finite in the %s cache: try --kv f32", e.Layer, e.Position, e.Type)
 }

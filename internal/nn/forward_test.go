@@ -389,6 +389,43 @@ func TestCacheOverflow(t *testing.T) {
 	}
 }
 
+// Every type but f32 has a way out, which the error names.
+func TestCacheRangeErrorNamesTheWayOut(t *testing.T) {
+	for typ, want := range map[kernel.CacheType]string{
+		kernel.CacheFP8: "layer 3, position 7: a key or value is not finite in the fp8 cache: try --kv f32",
+		kernel.CacheF32: "layer 3, position 7: a key or value is not finite",
+	} {
+		if e := (&nn.CacheRangeError{Layer: 3, Position: 7, Type: typ}); e.Error() != want {
+			t.Errorf("%v, expected %s", e, want)
+		}
+	}
+}
+
+// Values of the smaller types overflow as those of f16 do.
+func TestCacheOverflowOfTypes(t *testing.T) {
+	for typ, factor := range map[kernel.CacheType]float32{
+		kernel.CacheBF16: float32(math.Inf(1)), kernel.CacheFP8: 1e5, kernel.CacheF32: float32(math.Inf(1)),
+	} {
+		d := nntest.Tiny(rope())
+		m := nntest.Start(t, d, nntest.NewWeights(quant.F32, 1), nntest.Options{})
+		b := &bench{m, t, openCache(t, m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: typ})}
+		ids := tokens(8, 20)
+		if fine := b.prompt(ids); b.one(fine) == nil || fine.Err != nil {
+			t.Errorf("%v: %v without a large value", typ, fine.Err)
+		}
+		values := m.Model.Layout.Bundles[3].Matrices[2]
+		large := b.prompt(ids)
+		large.Adapter = &nn.Adapter{Scale: factor, Parts: map[*layout.Matrix]nn.LowRank{
+			values: lowRank(1, values, 2, 0, make([]float32, values.Rows*values.Cols)),
+		}}
+		b.forward(large)
+		var overflow *nn.CacheRangeError
+		if !errors.As(large.Err, &overflow) || overflow.Layer != 1 || overflow.Position != 0 || overflow.Type != typ {
+			t.Errorf("%v: the error is %v, expected one at layer 1, position 0", typ, large.Err)
+		}
+	}
+}
+
 // stretch is a scaling that depends on the sequence's length.
 type stretch struct{}
 

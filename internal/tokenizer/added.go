@@ -100,13 +100,14 @@ func (m *matcher) split(s string, t trust, text func(start, end int), token func
 			start = max(done, len(strings.TrimRightFunc(s[:start], unicode.IsSpace)))
 		}
 		if a.rstrip {
-			end = len(s) - len(strings.TrimLeftFunc(s[end:], unicode.IsSpace))
-			i = end
+			end = len(s) - len(strings.TrimLeftFunc(s[end:], unicode.IsSpace)) // it takes no token from there, though
 		}
 		if start > done {
 			text(done, start)
 		}
-		token(a.id)
+		if start < end { // otherwise the one before it has taken it
+			token(a.id)
+		}
 		done = end
 	}
 	if done < len(s) {

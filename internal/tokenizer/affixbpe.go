@@ -20,7 +20,7 @@ func (m *affixBPE) encode(dst []int32, piece string, s *scratch) []int32 {
 		}
 	}
 	s.ids = s.ids[:0]
-	unknown := false // an unknown character waits to be joined by more
+	waits := pendingUnknown{bytes: &m.bytes, fuse: m.fuseUnk}
 	for i := 0; i < len(piece); {
 		_, n := utf8.DecodeRuneInString(piece[i:])
 		char := piece[i : i+n]
@@ -31,33 +31,11 @@ func (m *affixBPE) encode(dst []int32, piece string, s *scratch) []int32 {
 			char += m.suffix
 		}
 		if id, ok := m.vocab.find(char); ok {
-			if unknown {
-				s.ids = append(s.ids, m.bytes.unk)
-			}
-			s.ids, unknown = append(s.ids, id), false
+			s.ids = append(waits.flush(s.ids), id)
 			continue
 		}
-		if m.bytes.has(char) {
-			s.ids = m.bytes.append(s.ids, char)
-			continue
-		}
-		if unknown && !m.fuseUnk {
-			s.ids = append(s.ids, m.bytes.unk)
-		}
-		unknown = m.bytes.unk != noToken
+		s.ids = waits.append(s.ids, char)
 	}
-	if unknown {
-		s.ids = append(s.ids, m.bytes.unk)
-	}
+	s.ids = waits.flush(s.ids)
 	return mergeSymbols(dst, s, m.merges)
-}
-
-// has reports whether every byte of a text has a token.
-func (b *byteTokens) has(text string) bool {
-	for i := range len(text) {
-		if b.ids[text[i]] == noToken {
-			return false
-		}
-	}
-	return true
 }

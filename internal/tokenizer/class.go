@@ -54,7 +54,7 @@ func classOf(s string, i int) (class, int) {
 const firstHan = 0x2e80
 
 func classify(r rune) class {
-	if r >= firstHan && unicode.Is(unicode.Han, r) {
+	if r >= firstHan && (unicode.Is(unicode.Han, r) || r >= 0x2ebf0 && r <= 0x2ee5d) {
 		return han | category(r)
 	}
 	return category(r)
@@ -75,7 +75,7 @@ func category(r rune) class {
 	case unicode.IsPunct(r) || unicode.IsSymbol(r):
 		return punct
 	}
-	return 0
+	return lateClass(r)
 }
 
 func letterCase(r rune) class {

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -8,25 +9,32 @@ import (
 // Pre-tokenizers whose patterns look far ahead: done from one place of the text to the next they would
 // take quadratic time, so that these cut whole runs at once.
 
-// trailingSpace is `\s+$`: white space at the end is a piece of its own.
+// trailingSpace is `\s+$`: white space at the end of a line is a piece of its own.
 type trailingSpace struct{}
 
 func (trailingSpace) split(text string, emit func(string) error) error {
-	end := len(text)
-	for end > 0 {
-		r, n := utf8.DecodeLastRuneInString(text[:end])
-		if !unicode.IsSpace(r) {
-			break
+	done := 0
+	for start := 0; start < len(text); {
+		end := while(text, start, space, unlimited)
+		if end == start {
+			start += runeLen(text[start:])
+			continue
 		}
-		end -= n
-	}
-	count(len(text) - end)
-	for _, piece := range []string{text[:end], text[end:]} {
-		if err := (whole{}).split(piece, emit); err != nil {
-			return err
+		last := end // of the match: the end of the text, or of the run's last line
+		if end < len(text) {
+			last = max(start, start+strings.LastIndexByte(text[start:end], '\n'))
 		}
+		if last > start {
+			for _, piece := range []string{text[done:start], text[start:last]} {
+				if err := (whole{}).split(piece, emit); err != nil {
+					return err
+				}
+			}
+			done = last
+		}
+		start = end
 	}
-	return nil
+	return whole{}.split(text[done:], emit)
 }
 
 // spaceRuns cuts pieces of white space without line breaks, which Llama 3's pattern leaves whole, as
@@ -113,4 +121,4 @@ func (p digitGroups) run(text string, i int) (end, digits int) {
 	return end, digits
 }
 
-func isDecimal(r rune) bool { return unicode.Is(unicode.Nd, r) }
+func isDecimal(r rune) bool { return unicode.Is(unicode.Nd, r) || lateClass(r)&number != 0 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"unicode/utf8"
@@ -24,23 +25,11 @@ func newByteTokens() byteTokens {
 	return b
 }
 
-// parseByteToken reads a token that is written <0x0A>.
+// parseByteToken reads a token that is written <0x0A>, the only form that encoders look for; decoders take
+// <0x0a> too, as byteOf does.
 func parseByteToken(token []byte) (byte, bool) {
-	if len(token) != 6 || string(token[:3]) != "<0x" || token[5] != '>' {
-		return 0, false
-	}
-	var b byte
-	for _, c := range token[3:5] {
-		switch {
-		case c >= '0' && c <= '9':
-			b = b<<4 | (c - '0')
-		case c >= 'A' && c <= 'F':
-			b = b<<4 | (c - 'A' + 10)
-		default:
-			return 0, false
-		}
-	}
-	return b, true
+	b, ok := byteOf(token)
+	return b, ok && !bytes.ContainsAny(token[3:5], "abcdef")
 }
 
 // all reports whether every byte has a token.
@@ -60,6 +49,43 @@ func (b *byteTokens) append(ids []uint32, char string) []uint32 {
 		ids = append(ids, b.ids[char[i]])
 	}
 	return ids
+}
+
+// pendingUnknown is an unknown character that waits to be joined by more. As in the library, only a character with
+// a token ends the wait: bytes that stand in for others go before it.
+type pendingUnknown struct {
+	bytes *byteTokens
+	fuse  bool // unknown characters in a row are one
+	waits bool
+}
+
+// append appends what a character without a token becomes.
+func (p *pendingUnknown) append(ids []uint32, char string) []uint32 {
+	if p.bytes.has(char) {
+		return p.bytes.append(ids, char)
+	}
+	if !p.fuse {
+		ids = p.flush(ids)
+	}
+	p.waits = p.bytes.unk != noToken
+	return ids
+}
+
+func (p *pendingUnknown) flush(ids []uint32) []uint32 {
+	if p.waits {
+		ids, p.waits = append(ids, p.bytes.unk), false
+	}
+	return ids
+}
+
+// has reports whether every byte of a text has a token.
+func (b *byteTokens) has(text string) bool {
+	for i := range len(text) {
+		if b.ids[text[i]] == noToken {
+			return false
+		}
+	}
+	return true
 }
 
 // charBPE is BPE that begins with characters, with bytes for those that have no token (Llama 2 and
@@ -89,19 +115,17 @@ func (m *charBPE) encode(dst []int32, piece string, s *scratch) []int32 {
 // merge is encode without a look at the words.
 func (m *charBPE) merge(dst []int32, piece string, s *scratch) []int32 {
 	s.ids = s.ids[:0]
+	waits := pendingUnknown{bytes: &m.bytes, fuse: m.fuseUnk}
 	for i := 0; i < len(piece); {
 		_, n := utf8.DecodeRuneInString(piece[i:])
 		if id, ok := m.vocab.find(piece[i : i+n]); ok {
-			s.ids = append(s.ids, id)
+			s.ids = append(waits.flush(s.ids), id)
 		} else {
-			before := len(s.ids)
-			s.ids = m.bytes.append(s.ids, piece[i:i+n])
-			if m.fuseUnk && before > 0 && len(s.ids) > before && s.ids[before] == m.bytes.unk && s.ids[before-1] == m.bytes.unk {
-				s.ids = s.ids[:before]
-			}
+			s.ids = waits.append(s.ids, piece[i:i+n])
 		}
 		i += n
 	}
+	s.ids = waits.flush(s.ids)
 	return mergeSymbols(dst, s, m.merges)
 }
 

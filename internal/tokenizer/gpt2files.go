@@ -2,8 +2,11 @@ package tokenizer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spillway/spillway/internal/checkpoint/jsonscan"
@@ -15,7 +18,7 @@ type gpt2Config struct {
 	hfConfig
 	Class       string
 	PrefixSpace bool
-	Added       map[string]json.RawMessage // by id
+	Added       map[string]hfAdded // by id
 }
 
 func (c *gpt2Config) read(r io.Reader) error {
@@ -40,21 +43,34 @@ func loadGPT2(open vfs.Opener, alloc Alloc) (*Tokenizer, error) {
 	if strings.HasPrefix(config.Class, "Qwen2") {
 		l.file.normalizer.Type = "NFC"
 	}
-	for id, raw := range config.Added {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(raw, &fields) == nil {
-			fields["id"] = json.RawMessage(id)
-		}
-		raw, _ := json.Marshal(fields)
-		if err := l.surveyAdded(jsonscan.New(bytes.NewReader(raw), maxText)); err != nil {
-			return nil, err
-		}
+	if err := config.noteAdded(l); err != nil {
+		return nil, err
 	}
 	l.source = &gpt2Files{open}
 	if err := l.pass(l.survey); err != nil {
 		return nil, err
 	}
 	return l.build(&config.hfConfig)
+}
+
+// noteAdded gives the added tokens to the loader, in the order of their ids.
+func (c *gpt2Config) noteAdded(l *hfLoader) error {
+	var all []hfAdded
+	for key, token := range c.Added {
+		id, err := strconv.ParseUint(key, 10, 32)
+		if err != nil {
+			return formatError("tokenizer_config.json: added_tokens_decoder has the key %.40q instead of an id", key)
+		}
+		token.ID = uint32(id)
+		all = append(all, token)
+	}
+	slices.SortFunc(all, func(a, b hfAdded) int { return cmp.Compare(a.ID, b.ID) })
+	for _, token := range all {
+		if err := l.noteAdded(token); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // preTokenizer is that of the class that the configuration names.

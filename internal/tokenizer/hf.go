@@ -222,19 +222,27 @@ func (l *hfLoader) survey(s *jsonscan.Scanner, key []byte) error {
 	})
 }
 
+// hfAdded is an added token as the files have it.
+type hfAdded struct {
+	ID         uint32 `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"`
+	LStrip     bool   `json:"lstrip"`
+	RStrip     bool   `json:"rstrip"`
+	Normalized bool   `json:"normalized"`
+	Special    bool   `json:"special"`
+}
+
 func (l *hfLoader) surveyAdded(s *jsonscan.Scanner) error {
-	var token struct {
-		ID         uint32 `json:"id"`
-		Content    string `json:"content"`
-		SingleWord bool   `json:"single_word"`
-		LStrip     bool   `json:"lstrip"`
-		RStrip     bool   `json:"rstrip"`
-		Normalized bool   `json:"normalized"`
-		Special    bool   `json:"special"`
-	}
+	var token hfAdded
 	if err := s.Decode(&token, maxSection); err != nil {
 		return err
 	}
+	return l.noteAdded(token)
+}
+
+// noteAdded keeps an added token until the vocabulary is there.
+func (l *hfLoader) noteAdded(token hfAdded) error {
 	if token.ID >= maxTokens || len(l.file.added) >= maxTokens {
 		return formatError("added token id %d is too large", token.ID)
 	}
@@ -325,7 +333,7 @@ func (l *hfLoader) build(config *hfConfig) (*Tokenizer, error) {
 	raw := func(a added) bool { return !a.normalized }
 	t.rawAdded = newMatcher(f.added, raw)
 	inNormal := normalizedTokens(f.added, t.normalizer)
-	t.normAdded = newMatcher(inNormal, func(a added) bool { return a.normalized })
+	t.normAdded = newMatcher(firstLast(inNormal), func(a added) bool { return a.normalized })
 	for i, a := range inNormal { // the library decodes them to what it looks for
 		if a.text != f.added[i].text {
 			if t.shown == nil {
@@ -348,6 +356,23 @@ func (m *hfModel) guessKind() {
 	case m.maxChars != nil:
 		m.kind = "WordPiece"
 	}
+}
+
+// firstLast turns a list of tokens round, control tokens last: of tokens that normalization makes equal the
+// library takes a control token, or the first.
+func firstLast(tokens []added) []added {
+	tokens = slices.Clone(tokens)
+	slices.Reverse(tokens)
+	slices.SortStableFunc(tokens, func(a, b added) int {
+		switch {
+		case a.special == b.special:
+			return 0
+		case b.special:
+			return -1
+		}
+		return 1
+	})
+	return tokens
 }
 
 // normalizedTokens normalizes the texts of added tokens that are looked for in normalized text.

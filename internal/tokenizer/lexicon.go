@@ -129,6 +129,18 @@ func (l *lexicon) step(p prefix, c byte) (prefix, bool) {
 	return p, p.low < p.high
 }
 
+// find returns the token that is a text.
+func (l *lexicon) find(text string) (uint32, bool) {
+	p, ok := l.root(), len(text) > 0
+	for i := 0; i < len(text) && ok; i++ {
+		p, ok = l.step(p, text[i])
+	}
+	if !ok {
+		return 0, false
+	}
+	return l.token(p)
+}
+
 // search returns the first place in a prefix's range, of longer tokens, whose next byte is not less than c.
 func (l *lexicon) search(p prefix, c int) uint32 {
 	low, high := p.low, p.high

@@ -100,7 +100,7 @@ func partFor(pattern string) scanner {
 	case patternLine:
 		return firstOf{runOf{in: func(r rune) bool { return r != '\n' }}, runOf{in: isNewline}}
 	case patternSpacedLetters:
-		return runOf{in: unicode.IsLetter, lead: unicode.IsSpace}
+		return runOf{in: func(r rune) bool { return category(r)&letter != 0 }, lead: unicode.IsSpace}
 	case patternSpacedPunct:
 		return runOf{in: unicode.IsPunct, lead: unicode.IsSpace}
 	case patternSentinel, patternImage:
@@ -141,7 +141,7 @@ func cutterFor(pattern string) splitter {
 	case patternAyaDigits:
 		return digitGroups{in: isDecimal, atWord: true}
 	case patternNumberGroups:
-		return digitGroups{in: unicode.IsNumber}
+		return digitGroups{in: func(r rune) bool { return category(r)&number != 0 }}
 	case patternSuperGroups:
 		return digitGroups{in: isDecimal, join: true}
 	}
@@ -192,7 +192,8 @@ func compile(pattern string) (finder, error) {
 	if len(pattern) > maxPattern {
 		return nil, formatError("a pre-tokenizer's pattern has %d bytes; at most %d are possible", len(pattern), maxPattern)
 	}
-	re, err := regexp2.Compile(pattern, regexp2.OptionMaxBacktrackingStackSize(maxBacktracking))
+	// Oniguruma, which the files' patterns are for, always takes ^ and $ for the ends of a line.
+	re, err := regexp2.Compile(pattern, regexp2.Multiline, regexp2.OptionMaxBacktrackingStackSize(maxBacktracking))
 	if err != nil {
 		return nil, &UnsupportedError{Part: "pre-tokenizer", Kind: pattern}
 	}

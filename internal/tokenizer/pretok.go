@@ -51,7 +51,7 @@ func (p *preTokenizer) addOne(s section) error {
 			p.put(isolate{numbers{unlimited}})
 		}
 	case "Punctuation":
-		b, ok := behaviours[cmp.Or(s.Behavior, "Isolated")]
+		b, ok := behaviourOf(cmp.Or(s.Behavior, "Isolated"))
 		if !ok {
 			return unsupported("pre-tokenizer", "Punctuation with behavior "+s.Behavior)
 		}
@@ -98,7 +98,7 @@ func (p *preTokenizer) addByteLevel(s section) {
 }
 
 func (p *preTokenizer) addSplit(s section) error {
-	b, ok := behaviours[s.Behavior]
+	b, ok := behaviourOf(s.Behavior)
 	if !ok {
 		return unsupported("pre-tokenizer", "Split with behavior "+s.Behavior)
 	}
@@ -235,7 +235,7 @@ type scripts struct{}
 func (scripts) split(text string, emit func(string) error) error {
 	last, start := "", -1
 	for i, r := range text {
-		script := scriptOf(r)
+		script := scriptOf(r, last)
 		if script == "" {
 			continue
 		}
@@ -255,8 +255,9 @@ func (scripts) split(text string, emit func(string) error) error {
 	return whole{}.split(text[start:], emit)
 }
 
-// scriptOf returns the script of a character, "" for a space and for one without a script.
-func scriptOf(r rune) string {
+// scriptOf returns the script of a character, "" for a space and for one without a script. It looks at the
+// likely script first, since there are many.
+func scriptOf(r rune, likely string) string {
 	switch {
 	case r == ' ':
 		return ""
@@ -268,11 +269,14 @@ func scriptOf(r rune) string {
 		}
 		return "Common"
 	}
+	if unicode.In(r, unicode.Hiragana, unicode.Katakana) {
+		return "Han"
+	}
+	if table := unicode.Scripts[likely]; table != nil && unicode.Is(table, r) {
+		return likely
+	}
 	for name, table := range unicode.Scripts {
 		if unicode.Is(table, r) {
-			if name == "Hiragana" || name == "Katakana" {
-				return "Han"
-			}
 			return name
 		}
 	}

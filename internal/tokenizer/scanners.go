@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// while returns the end of the longest run from i of characters in any of the classes, at most max of
-// them.
+// while returns the end of the longest run from i of characters in any of the classes, but of no more
+// than most characters.
 func while(s string, i int, in class, most int) int {
 	return whileNot(s, i, in, 0, most)
 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"io"
 	"math"
 
@@ -58,7 +59,7 @@ func loadSentencePiece(open vfs.Opener, name string, alloc Alloc) (*Tokenizer, e
 		return nil, formatError("%s has no tokens: it is no SentencePiece model", name)
 	}
 	if l.kind != modelUnigram && l.kind != modelBPE {
-		return nil, unsupported("model", map[uint64]string{3: "SentencePiece's WORD", 4: "SentencePiece's CHAR"}[l.kind])
+		return nil, unsupported("model", fmt.Sprintf("SentencePiece's type %d (1 is unigram, 2 BPE, 3 word, 4 char)", l.kind))
 	}
 	var err error
 	if l.t.vocab, err = newVocab(l.tokens, l.size, alloc); err != nil {

@@ -75,7 +75,7 @@ func nextMatch(p scanner, text string, i int) (start, end int) {
 	return i, i
 }
 
-// behaviour says what becomes of the matches of a pattern.
+// behaviour says what becomes of the matches of a pattern. The order is that of behaviourOf.
 type behaviour int
 
 const (
@@ -86,9 +86,11 @@ const (
 	contiguous
 )
 
-var behaviours = map[string]behaviour{
-	"Isolated": isolated, "Removed": removed, "MergedWithPrevious": mergedWithPrevious,
-	"MergedWithNext": mergedWithNext, "Contiguous": contiguous,
+// behaviourOf returns the behaviour that tokenizer.json calls so.
+func behaviourOf(name string) (behaviour, bool) {
+	names := [...]string{"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"}
+	i := slices.Index(names[:], name)
+	return behaviour(i), i >= 0
 }
 
 // A finder gives the spans of text, in order and without gaps, and says which of them match.

@@ -37,6 +37,19 @@ func byteVocabulary(t *testing.T) []byte {
 	return text
 }
 
+// checkTogether checks vectors in two tests at once, which share the tokenizer as requests do.
+func checkTogether(t *testing.T, tok *Tokenizer, vectors []vector) {
+	t.Helper()
+	for _, name := range []string{"one", "other"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, v := range vectors {
+				checkVector(t, tok, v)
+			}
+		})
+	}
+}
+
 func TestStages(t *testing.T) {
 	f, err := os.Open("testdata/stages.jsonl")
 	if err != nil {
@@ -57,9 +70,7 @@ func TestStages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, v := range c.Cases {
-				checkVector(t, tok, v)
-			}
+			checkTogether(t, tok, c.Cases)
 		})
 	}
 	if lines.Err() != nil || count < 60 {
@@ -79,9 +90,7 @@ func TestSentencePiece(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, v := range readVectors(t, strings.TrimSuffix(path, ".model")+".jsonl") {
-				checkVector(t, tok, v)
-			}
+			checkTogether(t, tok, readVectors(t, strings.TrimSuffix(path, ".model")+".jsonl"))
 			if id, ok := tok.ID("<c1>"); !ok || !tok.IsSpecial(id) {
 				t.Errorf("<c1> is %d, %v", id, ok)
 			}

@@ -109,20 +109,31 @@ func (e *encoding) normalize(text string, start, end int) {
 		e.err = err
 		return
 	}
+	first := start == 0 && e.keepsFirst(part)
 	if e.t.normAdded == nil {
-		e.pieces(s, start == 0)
+		e.pieces(s, first)
 		return
 	}
 	t := e.trust.within(start, end)
-	if e.t.normalizer != nil && len(t.plain) > 0 {
+	if s != part && len(t.plain) > 0 {
 		t = t.moved(part, s, e.t.normalizer)
 	}
-	e.t.normAdded.split(s, t, func(from, to int) { e.pieces(s[from:to], start == 0 && from == 0) }, e.token)
+	e.t.normAdded.split(s, t, func(from, to int) { e.pieces(s[from:to], first && from == 0) }, e.token)
+}
+
+// keepsFirst reports whether the normalizer keeps the first character of a text. What comes after one that it
+// drops is not the beginning to the library.
+func (e *encoding) keepsFirst(text string) bool {
+	if e.t.beginning == nil || e.t.normalizer == nil {
+		return true
+	}
+	s, err := normalized(e.t.normalizer, text[:runeLen(text)])
+	return err != nil || s != ""
 }
 
 // pieces goes on with normalized text; first says that the text begins with it.
 func (e *encoding) pieces(s string, first bool) {
-	if e.err != nil {
+	if e.err != nil || s == "" {
 		return
 	}
 	splitter := e.t.splitter

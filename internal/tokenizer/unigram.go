@@ -91,14 +91,19 @@ func (m *unigram) collect(dst []int32, piece string, s *scratch) []int32 {
 	first := len(dst)
 	for end := len(piece); end > 0; {
 		n := s.nodes[end]
-		if n.id != noToken {
+		if !m.unknown(n.id) {
 			dst = append(dst, int32(n.id))
 			end = int(n.start)
 			continue
 		}
 		start := int(n.start)
-		for start > 0 && s.nodes[start].id == noToken {
+		for start > 0 && m.unknown(s.nodes[start].id) {
 			start = int(s.nodes[start].start)
+		}
+		if id, ok := m.lex.find(piece[start:end]); ok {
+			dst = append(dst, int32(id))
+			end = start
+			continue
 		}
 		s.ids = m.bytes.append(s.ids[:0], piece[start:end])
 		for _, id := range slices.Backward(s.ids) {
@@ -109,6 +114,9 @@ func (m *unigram) collect(dst []int32, piece string, s *scratch) []int32 {
 	slices.Reverse(dst[first:])
 	return dst
 }
+
+// unknown reports whether a node stands for something unknown; a text that writes the unknown token out counts.
+func (m *unigram) unknown(id uint32) bool { return id == noToken || id == m.bytes.unk }
 
 // newUnigram makes a model of a vocabulary whose scores and byte tokens are known. Unknown characters
 // cost more than the least score of those that counts.

@@ -24,15 +24,18 @@ type Tool struct {
 
 // Options choose how an answer is read.
 type Options struct {
-	// Tool names the dialect of calls, one of ToolNames or what others call it; "": there are no calls.
+	// Tool names the dialect of calls, one of ToolNames or what others call it; "" and None: there are no calls.
 	Tool string
 	// Reasoning names the dialect of reasoning, one of ReasoningNames; "": the one that the tool dialect needs,
-	// else none.
+	// else none. None is none, except where reasoning and calls are messages of one form.
 	Reasoning string
 	Tools     []Tool
 	// PromptOpen: the prompt has opened the reasoning.
 	PromptOpen bool
 }
+
+// None names no dialect.
+const None = "none"
 
 // Kind says what an Event is.
 type Kind uint8
@@ -68,16 +71,18 @@ type tool struct {
 // New makes a parser. Its Close must be called, also when the rest of the answer does not matter.
 func New(o Options) (*Parser, error) {
 	t, ok := lookup(tools(), toolAlias(o.Tool), toolName)
-	if !ok && o.Tool != "" {
+	if !ok && o.Tool != "" && o.Tool != None {
 		return nil, unknown("tool-call", o.Tool, ToolNames())
 	}
-	name := o.Reasoning
-	if name == "" && t != nil {
-		name = t.needs
+	r, ok := lookup(reasonings(), reasoningAlias(o.Reasoning), reasoningName)
+	if !ok && o.Reasoning != "" && o.Reasoning != None {
+		return nil, unknown("reasoning", o.Reasoning, ReasoningNames())
 	}
-	r, ok := lookup(reasonings(), reasoningAlias(name), reasoningName)
-	if !ok && name != "" {
-		return nil, unknown("reasoning", name, ReasoningNames())
+	if !ok && t != nil {
+		needed, _ := lookup(reasonings(), t.needs, reasoningName)
+		if needed != nil && (o.Reasoning != None || needed.channels != nil) {
+			r = needed
+		}
 	}
 	if r != nil && t != nil && r.channels != nil && t.needs != r.name {
 		return nil, fmt.Errorf("the reasoning dialect %s reads calls, too: the tool-call dialect must be %s or none, not %s", r.name, r.name, t.name)

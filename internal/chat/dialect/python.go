@@ -1,7 +1,7 @@
 package dialect
 
 import (
-	"math/big"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -185,12 +185,8 @@ func pyNumber(text string) (string, bool) {
 	if strings.Contains(text, "__") || strings.HasPrefix(text, "_") || strings.HasSuffix(text, "_") || len(plain) == 0 {
 		return "", false
 	}
-	if len(plain) > 2 && plain[0] == '0' && strings.ContainsRune("xXoObB", rune(plain[1])) {
-		n, ok := new(big.Int).SetString(plain, 0)
-		if !ok {
-			return "", false
-		}
-		return n.String(), true
+	if len(plain) > 2 && plain[0] == '0' && strings.IndexByte("xob", plain[1]|0x20) >= 0 {
+		return decimal(plain[2:], map[byte]int{'x': 16, 'o': 8, 'b': 2}[plain[1]|0x20])
 	}
 	whole := strings.IndexFunc(plain, func(r rune) bool { return r < '0' || r > '9' })
 	switch {
@@ -211,6 +207,30 @@ func pyNumber(text string) (string, bool) {
 	}
 	q := reader(mantissa)
 	return mantissa, q.jsonNumber() && q.ended()
+}
+
+// decimal writes an integer of any size, given by its digits in another base, in base 10. It takes a time that
+// is quadratic in their number, which maxName bounds.
+func decimal(digits string, base int) (string, bool) {
+	out := []byte{0} // the lowest first
+	for _, c := range []byte(digits) {
+		carry := int(hexDigit(c))
+		if carry < 0 || carry >= base {
+			return "", false
+		}
+		for i := range out {
+			carry += int(out[i]) * base
+			out[i], carry = byte(carry%10), carry/10
+		}
+		for ; carry > 0; carry /= 10 {
+			out = append(out, byte(carry%10))
+		}
+	}
+	for i := range out {
+		out[i] += '0'
+	}
+	slices.Reverse(out)
+	return string(out), true
 }
 
 // pyQuoted reports whether a string follows, which may have a prefix.

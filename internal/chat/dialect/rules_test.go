@@ -136,7 +136,7 @@ func TestPythonRules(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{`'a"b\'c\n\x41\u00fc\U0001F600\101\d\\'`, `"a\"b'c\nAü😀A\\d\\"`}, {`"""x
 "y" """`, `"x\n\"y\" "`}, {`r'\n'`, `"\\n"`}, {`'a' "b"`, `"ab"`}, {`'\ud83d\ude00'`, `"\ud83d\ude00"`},
-		{"1", "1"}, {"-0.5", "-0.5"}, {"+3", "3"}, {"1.", "1.0"}, {".5e-3", "0.5e-3"}, {"0x1F", "31"}, {"1_0", "10"}, {"1E5", "1e5"}, {"-12345678901234567890", "-12345678901234567890"},
+		{"1", "1"}, {"-0.5", "-0.5"}, {"+3", "3"}, {"1.", "1.0"}, {".5e-3", "0.5e-3"}, {"0x1F", "31"}, {"0O17", "15"}, {"0b101", "5"}, {"0x00", "0"}, {"0xfffffffffffffffffffffff", "4951760157141521099596496895"}, {"0e5", "0e5"}, {"1_0", "10"}, {"1E5", "1e5"}, {"-12345678901234567890", "-12345678901234567890"},
 		{"True", "true"}, {"false", "false"}, {"None", "null"}, {"[]", "[]"}, {"[1, 'a', ]", `[1, "a"]`}, {"(1, 2)", "[1, 2]"}, {"(1)", "1"}, {"(1,)", "[1]"}, {"()", "[]"},
 		{"{'a': {1: True}, 'b': [{}]}", `{"a": {"1": true}, "b": [{}]}`}, {"((((5))))", "5"},
 	} {
@@ -144,7 +144,7 @@ func TestPythonRules(t *testing.T) {
 	}
 	checkRules(t, Options{Tool: "pythonic"},
 		ruleCase{text: "\n[ f ( ) , a.b-c( x = 1 , y='2',) ]\n", calls: []call{{name: "f", args: "{}"}, {name: "a.b-c", args: `{"x": 1, "y": "2"}`}}})
-	for _, bad := range []string{"'a", "'a\nb'", "007", "1__0", "x", "f()", "1+1", "{1, 2}", "[1", "{'a' 1}", "'\\x4'", "__import__('os')", "-", "nan", "{[1]: 2}", "1 2", "lambda: 0"} {
+	for _, bad := range []string{"'a", "0b12", "0x", "0xg", "'a\nb'", "007", "1__0", "x", "f()", "1+1", "{1, 2}", "[1", "{'a' 1}", "'\\x4'", "__import__('os')", "-", "nan", "{[1]: 2}", "1 2", "lambda: 0"} {
 		checkRules(t, Options{Tool: "pythonic"}, asIs("[f(a="+bad+")]")...)
 	}
 	checkRules(t, Options{Tool: "pythonic"}, asIs("[]", "[f]", "[f()", "[f(1)]", "see [f()]", "[f(a=1 b=2)]", "[1, 2]", "[f()g()]", "[f(,)]")...)
@@ -338,6 +338,16 @@ func TestNew(t *testing.T) {
 			t.Errorf("the error names no dialects: %v", err)
 		}
 	}
+}
+
+// TestNone: none is what is chosen, even where the dialect of calls has one of reasoning, unless both are messages of
+// one form.
+func TestNone(t *testing.T) {
+	checkRules(t, Options{Tool: None, Reasoning: None}, asIs("<think>a</think><tool_call>{}")...)
+	checkRules(t, Options{Tool: "cohere_command3"}, ruleCase{text: "<|START_THINKING|>a<|END_THINKING|>b", reasoning: "a", content: "b"})
+	checkRules(t, Options{Tool: "cohere_command3", Reasoning: None}, asIs("<|START_THINKING|>a<|END_THINKING|>b")...)
+	checkRules(t, Options{Tool: "harmony", Reasoning: None},
+		ruleCase{text: "<|channel|>analysis<|message|>a<|end|>", reasoning: "a"})
 }
 
 // TestAliases: what docs/dialects.md has in brackets is known, and no alias hides a dialect.

@@ -268,3 +268,32 @@ func TestFaults(t *testing.T) {
 		t.Error("read without scratch")
 	}
 }
+
+// TestZeroBytes has the same zero points packed and as signed bytes.
+func TestZeroBytes(t *testing.T) {
+	const rows, cols = 24, 64
+	s := newShelf()
+	f := s.file()
+	x := Ints{Codes: s.tensor("q", "I32", 4, rows, cols/8), Scales: s.tensor("s", "F32", 4, rows, 2), Zeros: s.tensor("z", "I32", 4, rows/8, 2), Bits: 4, Group: 32}
+	plain := s.tensor("z", "I8", 1, rows, 2)
+	for r := range rows {
+		for g := range 2 {
+			w := binary.LittleEndian.Uint32(s.bytes(x.Zeros)[(r/8*2+g)*4:])
+			s.bytes(plain)[r*2+g] = byte(w>>(r%8*4)&15) - 8
+		}
+	}
+	packed, err := f.AddPacked(x, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Zeros = plain
+	bytewise, err := f.AddPacked(x, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	n := rows * packed.Type.RowBytes(cols)
+	if !bytes.Equal(read(t, f, packed.Offset, n, f.ScratchBytes()), read(t, f, bytewise.Offset, n, f.ScratchBytes())) {
+		t.Error("zero points differ")
+	}
+}

@@ -181,24 +181,22 @@ func digitsTQ1(b, i int) (low, high []uint32) {
 // bindTQ1 takes digit n of a byte b as ((b·3^n mod 256)·3) >> 8, in the high bytes of words.
 func bindTQ1(Register, Mem) (wordsFunc, scalesFunc) {
 	three, top := loadConstant("three", 0x00030003), loadConstant("bytesff00", 0xff00ff00)
-	words := func(w Register, _ bool, yield yield) {
-		for i := range 2 {
-			for odd := range 2 {
-				for b := range 4 {
-					y := sourceTQ1(w, b, i)
-					if odd == 1 {
-						VPAND(top, y, y)
-					} else {
-						VPSLLW(U8(8), y, y)
-					}
-					low, high := digitsTQ1(b, i)
-					VPMULLW(constant(fmt.Sprintf("digits%d%d", b, i), append(low, high...)...), y, y)
-					VPMULHUW(three, y, y)
-					yield(i, odd, b, y)
-				}
+	half := func(w Register, _ []VecVirtual, b, i int) func(int) VecVirtual {
+		source := sourceTQ1(w, b, i)
+		return func(odd int) VecVirtual {
+			y := YMM()
+			if odd == 1 {
+				VPAND(top, source, y)
+			} else {
+				VPSLLW(U8(8), source, y)
 			}
+			low, high := digitsTQ1(b, i)
+			VPMULLW(constant(fmt.Sprintf("digits%d%d", b, i), append(low, high...)...), y, y)
+			VPMULHUW(three, y, y)
+			return y
 		}
 	}
+	words := func(w Register, direct bool, yield yield) { wordsOf(half)(w, nil, direct, yield) }
 	return words, oneScale(52)
 }
 
@@ -248,44 +246,38 @@ func bindQ1(Register, Mem) (wordsFunc, scalesFunc) {
 		loadConstant("bitsOdd", 0x00080002, 0x00800020, 0x08000200, 0x80002000),
 	}
 	two := loadConstant("words2", 0x00020002)
-	words := func(w Register, _ bool, yield yield) {
-		for i := range 2 {
-			for odd := range 2 {
-				for b := range 4 {
-					y := either(mem(w, 2+4*b), mem(w, 20+4*b), false)
-					VPSHUFB(constant([]string{"spreadLow", "spreadHigh"}[i], uint32(0x01000100+i*0x02020202)), y, y)
-					VPAND(bits[odd], y, y)
-					VPCMPEQW(bits[odd], y, y)
-					VPAND(two, y, y)
-					yield(i, odd, b, y)
-				}
-			}
+	half := func(w Register, _ []VecVirtual, b, i int) func(int) VecVirtual {
+		spread := either(mem(w, 2+4*b), mem(w, 20+4*b), false) // the half's 16 bits, in every word
+		VPSHUFB(constant([]string{"spreadLow", "spreadHigh"}[i], uint32(0x01000100+i*0x02020202)), spread, spread)
+		return func(odd int) VecVirtual {
+			y := masked(spread, bits[odd])
+			VPCMPEQW(bits[odd], y, y)
+			VPAND(two, y, y)
+			return y
 		}
 	}
+	words := func(w Register, direct bool, yield yield) { wordsOf(half)(w, nil, direct, yield) }
 	return words, func(w Register) []VecVirtual { return blockScales(w, 2) }
 }
 
 func bindQ2(Register, Mem) (wordsFunc, scalesFunc) {
 	mask := loadConstant("two", 0x00030003)
-	words := func(w Register, _ bool, yield yield) {
-		for i := range 2 {
-			var spread []uint32
-			for k := range uint32(4) {
-				spread = append(spread, 0x00800080|(4*uint32(i)+k)*0x01000100)
-			}
-			for odd := range 2 {
-				raise := constant([]string{"shifts04", "shifts26"}[odd], []uint32{0x00100100, 0x00040040}[odd])
-				for b := range 4 {
-					at := b/2*18 + 2 + b%2*8
-					y := either(mem(w, at), mem(w, at+36), true)
-					VPSHUFB(constant([]string{"spread4Low", "spread4High"}[i], spread...), y, y)
-					VPMULHUW(raise, y, y)
-					VPAND(mask, y, y)
-					yield(i, odd, b, y)
-				}
-			}
+	half := func(w Register, _ []VecVirtual, b, i int) func(int) VecVirtual {
+		at := b/2*18 + 2 + b%2*8
+		var each []uint32 // a byte for two words, in their high halves
+		for k := range uint32(4) {
+			each = append(each, 0x00800080|(4*uint32(i)+k)*0x01000100)
+		}
+		spread := either(mem(w, at), mem(w, at+36), true)
+		VPSHUFB(constant([]string{"spread4Low", "spread4High"}[i], each...), spread, spread)
+		return func(odd int) VecVirtual {
+			y := YMM()
+			VPMULHUW(constant([]string{"shifts04", "shifts26"}[odd], []uint32{0x00100100, 0x00040040}[odd]), spread, y)
+			VPAND(mask, y, y)
+			return y
 		}
 	}
+	words := func(w Register, direct bool, yield yield) { wordsOf(half)(w, nil, direct, yield) }
 	return words, func(w Register) []VecVirtual { return blockScales(w, 4) }
 }
 

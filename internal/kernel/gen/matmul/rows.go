@@ -137,7 +137,11 @@ func (f *format) addRuns32(r rowState) {
 
 // subtractZero takes the format's zero point from the integer sums v; actSums are Σq of the runs.
 func (f *format) subtractZero(v VecVirtual, actSums Mem) {
-	if f.zero == 0 {
+	switch f.zero {
+	case 0:
+		return
+	case 1:
+		VPSUBD(actSums, v, v)
 		return
 	}
 	z := YMM()

@@ -65,10 +65,10 @@ type rows512 struct {
 	sums   VecVirtual
 	mask   Register // of the sums that count; nil if all do
 	k      map[string]VecVirtual
+	end    Register     // mask of the dwords that end a group of blocks
 	second Register     // mask of the sums of the second row, for words or dwords
 	bytes  VecVirtual   // what scales keep from phase to phase
 	d      []VecVirtual // factors of scales and minima
-	window window       // of blocks of 32
 }
 
 func (r *rows512) at(row, disp int) Mem { return mem(r.w[row], disp) }
@@ -84,17 +84,18 @@ func (f *format512) rows() {
 	w, rows, out, step := param("w"), param("rows"), param("out"), param("rowBytes")
 	r := &rows512{f: f, w: [2]GPVirtual{GP64(), GP64()}, pack: GP64(), sums: ZMM(), k: map[string]VecVirtual{}}
 	ones, m := GP32(), K()
-	MOVL(U32(0xcccc), ones)
-	KMOVW(ones, m)
+	MOVL(U32(0xcccccccc), ones)
+	KMOVD(ones, m)
 	r.second = m
 	f.consts(r)
-	n := GP64()
+	n, fetch := GP64(), GP64()
 	Label("row")
 	VPXORD(r.sums, r.sums, r.sums)
 	MOVQ(w, r.w[0])
 	LEAQ(Mem{Base: w, Index: step, Scale: 1}, r.w[1])
 	CMPQ(rows, U8(1))
 	CMOVQEQ(w, r.w[1])
+	LEAQ(mem(w, prefetchAhead512), fetch)
 	Load(Param("pack"), r.pack)
 	Load(Param("groups"), n)
 	if f.tails {
@@ -102,10 +103,10 @@ func (f *format512) rows() {
 		JZ(LabelRef("tail"))
 	}
 	Label("group")
-	for i := 0; i < f.group; i += 64 {
-		PREFETCHT0(r.at(0, prefetchAhead512+i))
-		PREFETCHT0(r.at(1, prefetchAhead512+i))
+	for i := 0; i < 2*f.group; i += 64 {
+		PREFETCHT0(mem(fetch, i))
 	}
+	ADDQ(U32(uint32(2*f.group)), fetch)
 	r.addGroup()
 	ADDQ(U32(uint32(f.group)), r.w[0])
 	ADDQ(U32(uint32(f.group)), r.w[1])

@@ -15,8 +15,8 @@ func (f *format512) unpack() {
 	r := &rows512{f: f, w: [2]GPVirtual{param("first"), param("second")}, k: map[string]VecVirtual{}}
 	dst, n := param("dst"), param("n")
 	ones, m := GP32(), K()
-	MOVL(U32(0xcccc), ones)
-	KMOVW(ones, m)
+	MOVL(U32(0xcccccccc), ones)
+	KMOVD(ones, m)
 	r.second = m
 	f.consts(r)
 	loop("group", n, func() {

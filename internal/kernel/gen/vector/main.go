@@ -30,6 +30,7 @@ func main() {
 		elementwise()
 		rope()
 		conversions()
+		stores()
 		attention()
 	}
 	for _, s := range sources {

@@ -51,68 +51,120 @@ func (c expConstants) exp(x reg.VecVirtual, top bool) {
 	VMOVAPS(p, x)
 }
 
-// wideSoftmax works on the four registers of one line's scores.
+// softmaxLoop works on the four registers of a line's scores, for two lines at a time where both see
+// anything: one alone is a chain of instructions that wait for each other.
+type softmaxLoop struct {
+	p, lo, hi, m, l reg.GPVirtual
+	scale, infinite reg.VecVirtual
+	c               expConstants
+}
+
 func wideSoftmax() {
 	function("attnSoftmaxAVX512", "(scores *float32, lo, hi *int32, m, l *float32, n int, scale float32)",
 		"turns the scores of n lines into probabilities and sets their maxima and sums.")
-	p, lo, hi, m, l := pointer("scores"), pointer("lo"), pointer("hi"), pointer("m"), pointer("l")
-	n, scale := pointer("n"), broadcastParam("scale")
-	c := loadExpConstants()
-	infinite := ZMM()
-	VMOVUPS(words["minusinf"], infinite)
-	loop("line", n, 1, func() {
-		from, to, mask := GP64(), GP64(), GP64()
-		MOVL(at(lo, 0), from.As32())
-		MOVL(at(hi, 0), to.As32())
-		CMPL(from.As32(), to.As32())
-		JGE(LabelRef("empty"))
-		MOVQ(I32(-1), mask)
-		BZHIQ(to, mask, mask)
-		SHRXQ(from, mask, mask)
-		SHLXQ(from, mask, mask)
-		var s [4]reg.VecVirtual
-		for i := range s {
-			k := K()
-			KMOVW(mask.As32(), k)
-			if i < len(s)-1 {
-				SHRQ(Imm(16), mask)
-			}
-			s[i] = ZMM()
-			VMOVAPS(infinite, s[i])
-			VMULPS(at(p, 64*i), scale, k, s[i])
-		}
-		top := wideMax(s)
-		VMOVSS(top.AsX(), at(m, 0))
-		for i := range s {
-			VSUBPS(top, s[i], s[i])
-			c.exp(s[i], false)
-		}
-		sum := YMM()
-		VPXORD(sum, sum, sum)
-		for i := range s {
-			hi := YMM()
-			VMOVUPS(s[i], at(p, 64*i))
-			VEXTRACTF32X8(Imm(1), s[i], hi)
-			VADDPS(s[i].AsY(), sum, sum)
-			VADDPS(hi, sum, sum)
-		}
-		VMOVSS(wideTotal(sum), at(l, 0))
-		JMP(LabelRef("next"))
-		Label("empty")
-		none := GP32()
-		XORL(none, none)
-		MOVL(none, at(m, 0))
-		MOVL(none, at(l, 0))
-		for i := range 4 {
-			v := ZMM()
-			VPXORD(v, v, v)
-			VMOVUPS(v, at(p, 64*i))
-		}
-		Label("next")
-		advance(4, lo, hi, m, l)
-		ADDQ(U32(tileBytes), p)
-	})
+	f := &softmaxLoop{p: pointer("scores"), lo: pointer("lo"), hi: pointer("hi"), m: pointer("m"), l: pointer("l")}
+	n := pointer("n")
+	f.scale, f.c, f.infinite = broadcastParam("scale"), loadExpConstants(), ZMM()
+	VMOVUPS(words["minusinf"], f.infinite)
+	Label("next")
+	CMPQ(n, Imm(2))
+	JLT(LabelRef("one"))
+	for line := range 2 {
+		f.ifEmpty(line, "one")
+	}
+	f.lines(2)
+	SUBQ(Imm(2), n)
+	JMP(LabelRef("next"))
+	Label("one")
+	TESTQ(n, n)
+	JE(LabelRef("end"))
+	f.ifEmpty(0, "empty")
+	f.lines(1)
+	DECQ(n)
+	JMP(LabelRef("next"))
+	Label("empty")
+	none, v := GP32(), ZMM()
+	XORL(none, none)
+	VPXORD(v, v, v)
+	MOVL(none, at(f.m, 0))
+	MOVL(none, at(f.l, 0))
+	for i := range 4 {
+		VMOVUPS(v, at(f.p, 64*i))
+	}
+	f.advance(1)
+	DECQ(n)
+	JMP(LabelRef("next"))
+	Label("end")
 	done()
+}
+
+// ifEmpty jumps if a line sees nothing.
+func (f *softmaxLoop) ifEmpty(line int, label string) {
+	from := GP32()
+	MOVL(at(f.lo, 4*line), from)
+	CMPL(from, at(f.hi, 4*line))
+	JGE(LabelRef(label))
+}
+
+func (f *softmaxLoop) advance(lines int) {
+	advance(uint64(4*lines), f.lo, f.hi, f.m, f.l)
+	ADDQ(U32(uint32(lines*tileBytes)), f.p)
+}
+
+func (f *softmaxLoop) lines(n int) {
+	s := make([][4]reg.VecVirtual, n)
+	tops := make([]reg.VecVirtual, n)
+	for line := range s {
+		s[line] = f.load(line)
+		tops[line] = wideMax(s[line])
+		VMOVSS(tops[line].AsX(), at(f.m, 4*line))
+	}
+	for i := range 4 {
+		for line := range s {
+			VSUBPS(tops[line], s[line][i], s[line][i])
+			f.c.exp(s[line][i], false)
+		}
+	}
+	sums := make([]reg.VecVirtual, n)
+	for line := range s {
+		sums[line] = YMM()
+		VPXORD(sums[line], sums[line], sums[line])
+	}
+	for i := range 4 {
+		for line := range s {
+			hi := YMM()
+			VMOVUPS(s[line][i], at(f.p, line*tileBytes+64*i))
+			VEXTRACTF32X8(Imm(1), s[line][i], hi)
+			VADDPS(s[line][i].AsY(), sums[line], sums[line])
+			VADDPS(hi, sums[line], sums[line])
+		}
+	}
+	for line := range s {
+		VMOVSS(wideTotal(sums[line]), at(f.l, 4*line))
+	}
+	f.advance(n)
+}
+
+// load scales a line's scores; those that it does not see are −Inf.
+func (f *softmaxLoop) load(line int) (s [4]reg.VecVirtual) {
+	from, to, mask := GP64(), GP64(), GP64()
+	MOVL(at(f.lo, 4*line), from.As32())
+	MOVL(at(f.hi, 4*line), to.As32())
+	MOVQ(I32(-1), mask)
+	BZHIQ(to, mask, mask)
+	SHRXQ(from, mask, mask)
+	SHLXQ(from, mask, mask)
+	for i := range s {
+		k := K()
+		KMOVW(mask.As32(), k)
+		if i < len(s)-1 {
+			SHRQ(Imm(16), mask)
+		}
+		s[i] = ZMM()
+		VMOVAPS(f.infinite, s[i])
+		VMULPS(at(f.p, line*tileBytes+64*i), f.scale, k, s[i])
+	}
+	return s
 }
 
 // wideMax is the largest score, in every lane.
