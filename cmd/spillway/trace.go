@@ -32,7 +32,7 @@ func (*traceCommand) Help() string {
 // traceSettings are what both commands take.
 type traceSettings struct {
 	File     string   `arg:"" help:"The trace." placeholder:"FILE"`
-	Sizes    []string `help:"Room for experts: a share of all of them, a size (where the trace knows theirs), or a number of experts. Several by commas." default:"6.25%,12.5%,25%,37.5%,50%,75%" placeholder:"25%,4GiB,512"`
+	Sizes    []string `help:"Room for experts: a share of all of them, a size (where the trace knows theirs), or a number of experts. Several by commas. Default: some shares." placeholder:"25%,4GiB,512"`
 	Policies []string `help:"Policies, by commas: static, lru, lfu, adaptive." default:"static,lru,lfu,adaptive" placeholder:"NAMES"`
 	Profile  string   `help:"Trace whose busiest experts the policy static keeps. Default: the trace itself, which is hindsight." placeholder:"FILE"`
 }
@@ -63,7 +63,7 @@ func (*traceReplay) unused() []string { return traceUnused() }
 func (*traceReport) unused() []string { return traceUnused() }
 
 func (c *traceReplay) run(s *session) error {
-	return c.replayed(s, func(t *trace.Trace, outcomes []trace.Outcome) error {
+	return c.replayed(s, replaySizes, func(t *trace.Trace, outcomes []trace.Outcome) error {
 		if s.flags.JSON {
 			return s.printJSON(replayedTrace(t, outcomes))
 		}
@@ -76,7 +76,7 @@ func (c *traceReport) run(s *session) error {
 	if out == "" {
 		out = c.File + ".html"
 	}
-	return c.replayed(s, func(t *trace.Trace, outcomes []trace.Outcome) error {
+	return c.replayed(s, reportSizes, func(t *trace.Trace, outcomes []trace.Outcome) error {
 		var page bytes.Buffer
 		if err := t.Page(&page, "Experts: "+visible(c.File, 200), outcomes); err != nil {
 			return err
@@ -100,16 +100,19 @@ func (c *traceReport) run(s *session) error {
 	})
 }
 
-// replayed loads the trace in leased memory, replays it, and hands on what came out.
-func (c *traceSettings) replayed(s *session, show func(*trace.Trace, []trace.Outcome) error) error {
+// replayed loads the trace in leased memory, replays it, and hands on what came out. sizes are those where --sizes
+// does not say.
+func (c *traceSettings) replayed(s *session, sizes string, show func(*trace.Trace, []trace.Outcome) error) error {
 	ctx, stop := s.interruptible()
 	defer stop()
+	if c.Sizes == nil {
+		c.Sizes = strings.Split(sizes, ",")
+	}
 	rt, err := s.runtime()
 	if err != nil {
 		return err
 	}
 	loads := traceLoads{ctx: ctx, rt: rt}
-	defer loads.release()
 	t, err := loads.load(c.File)
 	var profile []int64
 	if err == nil && c.Profile != "" {
@@ -122,6 +125,7 @@ func (c *traceSettings) replayed(s *session, show func(*trace.Trace, []trace.Out
 	if err == nil {
 		err = show(t, outcomes)
 	}
+	loads.release()
 	return s.interrupted(ctx, errors.Join(err, rt.Close()))
 }
 
@@ -141,6 +145,12 @@ func (c *traceSettings) replay(ctx context.Context, rt *spillway.Runtime, t *tra
 	return t.Replay(ctx, trace.Setting{Policies: c.Policies, Slots: slots, Profile: profile, Threads: rt.Threads()})
 }
 
+// Shares where --sizes does not say: few for a table, more for a curve.
+const (
+	replaySizes = "6.25%,12.5%,25%,37.5%,50%,75%"
+	reportSizes = "3.125%,6.25%,9.375%,12.5%,18.75%,25%,31.25%,37.5%,50%,62.5%,75%,87.5%,100%"
+)
+
 // slotsOf reads one of --sizes.
 func slotsOf(size string, t *trace.Trace) (int, error) {
 	shape := t.Shape()
@@ -152,7 +162,7 @@ func slotsOf(size string, t *trace.Trace) (int, error) {
 		if err != nil || !(v > 0 && v <= 100) {
 			return 0, fmt.Errorf("%q is no share between 0%% and 100%%", size)
 		}
-		n = int(v / 100 * float64(all))
+		n = max(int(v/100*float64(all)), 1)
 	} else if err != nil {
 		var bytes int64
 		if bytes, err = machine.ParseSize(size); err != nil {

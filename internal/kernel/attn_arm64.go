@@ -107,14 +107,16 @@ func attnValuesLines(o, p []float32, v *attnRows, lo, hi int, alpha, beta []floa
 	var sum [64]float32
 	_ = p[(block-1)*attnTile+hi-1]
 	for col := 0; col < width; {
-		f, columns := attnValues1x16NEON, 16
-		switch {
+		columns := 16
+		switch { // called by name, so that sum stays on the stack
 		case block == 4:
-			f = attnValues4x16NEON
+			attnValues4x16NEON(&sum[0], &p[lo], &v.group[first], lo%attnGroup, hi-lo, v.stride, 4*col)
 		case width-col >= 64:
-			f, columns = attnValues1x64NEON, 64
+			columns = 64
+			attnValues1x64NEON(&sum[0], &p[lo], &v.group[first], lo%attnGroup, hi-lo, v.stride, 4*col)
+		default:
+			attnValues1x16NEON(&sum[0], &p[lo], &v.group[first], lo%attnGroup, hi-lo, v.stride, 4*col)
 		}
-		f(&sum[0], &p[lo], &v.group[first], lo%attnGroup, hi-lo, v.stride, 4*col)
 		for i := range block {
 			attnFoldVec(o[i*stride+col:][:columns], sum[i*columns:][:columns], alpha[i], beta[i])
 		}

@@ -8,6 +8,7 @@ const (
 	learnShift = 7       // so is what is learnt about ages
 	ages       = 12      // classes of ages: 1, 2–3, 4–7 … visits
 	prior      = 20      // opportunities that a class needs before it is believed
+	early      = 16      // visits that the first ones are averaged with
 )
 
 // adaptive estimates for each expert how probable it is that the next answer row needs it: how often it was
@@ -76,8 +77,8 @@ func (r *adaptive) learn(layer int, v Visit) {
 
 // average moves the long-run shares towards this visit, faster during the first ones.
 func (r *adaptive) average(layer int, v Visit) {
-	r.visits[layer] = min(r.visits[layer]+1, 1<<slowShift-1)
-	weight := min(r.visits[layer]+16, 128)
+	weight := min(r.visits[layer]+early, 1<<slowShift)
+	r.visits[layer] = weight - early + 1
 	share := r.share[layer*r.shape.Experts:][:r.shape.Experts]
 	for i, s := range share {
 		share[i] = s - s/weight

@@ -83,6 +83,33 @@ func TestRebalanceFollowsUse(t *testing.T) {
 	}
 }
 
+// Old use fades: a layer that was busy long ago gives its share to one that is busy now.
+func TestRebalanceForgets(t *testing.T) {
+	shape := Shape{2, 8}
+	table := NewTable(shape, newLRU(shape))
+	for i := range 8 {
+		table.Give(i)
+	}
+	turn := func(busy int) []int {
+		for i := range 64 {
+			playVisit(table, busy, visitOf([]int{i % 8}, false))
+			playVisit(table, 1-busy, visitOf([]int{3}, false))
+		}
+		table.Rebalance(0)
+		return table.Quotas()
+	}
+	for range 6 {
+		turn(0)
+	}
+	var got []int
+	for range 3 {
+		got = turn(1)
+	}
+	if d := cmp.Diff([]int{1, 7}, got); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestTransit(t *testing.T) {
 	s := Shape{4, 32}
 	for _, c := range []struct{ slots, want int }{{1, 0}, {2, 1}, {3, 1}, {8, 2}, {31, 2}, {32, 0}, {128, 0}} {

@@ -139,9 +139,6 @@ func (t *Table) Load(layer, expert int) (slot int, ok bool) {
 	return int(s), true
 }
 
-// Use adds a user to a slot that holds an expert; as Visit does for what it finds.
-func (t *Table) Use(slot int) { t.users[slot]++ }
-
 // Release ends one use of a slot.
 func (t *Table) Release(slot int) {
 	if t.users[slot]--; t.users[slot] < 0 {

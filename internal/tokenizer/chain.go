@@ -389,7 +389,12 @@ type suffixed struct {
 	suffix string
 }
 
-func (s suffixed) begin(fused, _ bool) stage { return &suffixedStage{kind: s, fused: fused} }
+func (s suffixed) begin(fused, _ bool) stage {
+	if s.suffix == "" {
+		return nil
+	}
+	return &suffixedStage{kind: s, fused: fused}
+}
 
 type suffixedStage struct {
 	kind  suffixed
@@ -408,7 +413,7 @@ func (s *suffixedStage) push(c chunk, emit func(chunk)) {
 		b = append(s.held, b...)
 	}
 	at := bytes.Index(b, suffix)
-	if at < 0 || len(suffix) == 0 {
+	if at < 0 {
 		if !s.fused {
 			emit(chunk{b, c.isByte})
 			return
@@ -417,6 +422,9 @@ func (s *suffixedStage) push(c chunk, emit func(chunk)) {
 	}
 	if at > 0 {
 		emit(chunk{b: b[:at], isByte: c.isByte})
+	} else if s.fused { // b is ours, and may be long
+		s.held = b
+		return
 	}
 	s.held = bytes.Clone(b[at:])
 }

@@ -104,7 +104,9 @@ func (m *charsmap) shortest(s string) (text string, ok bool) {
 // clusters go character by character.
 type precompiled struct{ *charsmap }
 
-func (p precompiled) normalize(text string) string {
+func (p precompiled) normalize(text string) string { return orSame(p, text) }
+
+func (p precompiled) try(text string, most int) (string, error) {
 	var b strings.Builder
 	done := 0 // text that is written
 	put := func(start, end int, with string) {
@@ -113,6 +115,9 @@ func (p precompiled) normalize(text string) string {
 		done = end
 	}
 	for i := 0; i < len(text); {
+		if b.Len() > most {
+			return "", tooMuch(most)
+		}
 		end := i + clusterLen(text[i:])
 		if end-i < 6 {
 			if with, ok := p.shortest(text[i:end]); ok {
@@ -130,8 +135,8 @@ func (p precompiled) normalize(text string) string {
 		}
 	}
 	if done == 0 {
-		return text
+		return text, nil
 	}
 	b.WriteString(text[done:])
-	return b.String()
+	return b.String(), nil
 }

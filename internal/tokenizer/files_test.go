@@ -132,6 +132,15 @@ func TestGPT2Files(t *testing.T) {
 	}
 }
 
+func TestGPT2FilesRefuseBadIDs(t *testing.T) {
+	for _, added := range []string{`{"x": {"content": "<a>"}}`, `{"-1": {"content": "<a>"}}`, `{"1": 5}`, `{"99999999": {"content": "<a>"}}`} {
+		folder := files{"vocab.json": `{"a": 0}`, "merges.txt": "", "tokenizer_config.json": `{"added_tokens_decoder": ` + added + `}`}
+		if tok, err := loadBeside(folder.open, heapAlloc); err == nil {
+			t.Errorf("%s gives %d tokens and no error", added, tok.Size())
+		}
+	}
+}
+
 // TestLoadPath: what counts of several files, and each file by itself.
 func TestLoadPath(t *testing.T) {
 	spm, err := os.ReadFile("testdata/sentencepiece/bpe.model")

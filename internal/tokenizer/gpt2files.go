@@ -2,11 +2,10 @@ package tokenizer
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"io"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spillway/spillway/internal/checkpoint/jsonscan"
@@ -18,7 +17,7 @@ type gpt2Config struct {
 	hfConfig
 	Class       string
 	PrefixSpace bool
-	Added       map[string]hfAdded // by id
+	Added       map[uint32]hfAdded // by id
 }
 
 func (c *gpt2Config) read(r io.Reader) error {
@@ -55,17 +54,9 @@ func loadGPT2(open vfs.Opener, alloc Alloc) (*Tokenizer, error) {
 
 // noteAdded gives the added tokens to the loader, in the order of their ids.
 func (c *gpt2Config) noteAdded(l *hfLoader) error {
-	var all []hfAdded
-	for key, token := range c.Added {
-		id, err := strconv.ParseUint(key, 10, 32)
-		if err != nil {
-			return formatError("tokenizer_config.json: added_tokens_decoder has the key %.40q instead of an id", key)
-		}
-		token.ID = uint32(id)
-		all = append(all, token)
-	}
-	slices.SortFunc(all, func(a, b hfAdded) int { return cmp.Compare(a.ID, b.ID) })
-	for _, token := range all {
+	for _, id := range slices.Sorted(maps.Keys(c.Added)) {
+		token := c.Added[id]
+		token.ID = id
 		if err := l.noteAdded(token); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -332,7 +333,10 @@ func (l *hfLoader) build(config *hfConfig) (*Tokenizer, error) {
 	}
 	raw := func(a added) bool { return !a.normalized }
 	t.rawAdded = newMatcher(f.added, raw)
-	inNormal := normalizedTokens(f.added, t.normalizer)
+	inNormal, err := normalizedTokens(f.added, t.normalizer)
+	if err != nil {
+		return nil, err
+	}
 	t.normAdded = newMatcher(firstLast(inNormal), func(a added) bool { return a.normalized })
 	for i, a := range inNormal { // the library decodes them to what it looks for
 		if a.text != f.added[i].text {
@@ -376,17 +380,21 @@ func firstLast(tokens []added) []added {
 }
 
 // normalizedTokens normalizes the texts of added tokens that are looked for in normalized text.
-func normalizedTokens(tokens []added, n normalizer) []added {
+func normalizedTokens(tokens []added, n normalizer) ([]added, error) {
 	if n == nil {
-		return tokens
+		return tokens, nil
 	}
 	tokens = slices.Clone(tokens)
-	for i := range tokens {
-		if tokens[i].normalized {
-			tokens[i].text = n.normalize(tokens[i].text)
+	for i, a := range tokens {
+		if !a.normalized {
+			continue
+		}
+		var err error
+		if tokens[i].text, err = normalizedTo(n, a.text, len(a.text)+maxTokenBytes); err != nil {
+			return nil, fmt.Errorf("added token %.50q: %w", a.text, err)
 		}
 	}
-	return tokens
+	return tokens, nil
 }
 
 // tables reads vocabulary and merges.

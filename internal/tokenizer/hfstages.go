@@ -158,6 +158,18 @@ func makeReplace(s section) (normalizer, error) {
 	return nil, formatError("a Replace has no pattern")
 }
 
+// growth is how many times longer a decoder's stage may make a token.
+func (s section) growth() int {
+	if s.Type != "Replace" {
+		return 1
+	}
+	match := 1
+	if s.Pattern != nil && s.Pattern.String != nil {
+		match = max(len(*s.Pattern.String), 1)
+	}
+	return 1 + len(s.Content)/match
+}
+
 func (l *hfLoader) makePrecompiled(s section) (normalizer, error) {
 	if s.PrecompiledCharsmap == "" {
 		return replace{}, nil
@@ -179,12 +191,15 @@ func (l *hfLoader) makePrecompiled(s section) (normalizer, error) {
 
 // makeChain makes the stages of a decoder.
 func makeChain(s section) (chain, error) {
-	parts := s.flat()
 	if s.Type == "" {
 		return chain{joined{}}, nil
 	}
 	var c chain
-	for _, part := range parts {
+	grows := 1
+	for _, part := range s.flat() {
+		if grows *= part.growth(); grows > maxGrowth {
+			return nil, formatError("the decoder's Replace stages make text more than %d times longer", maxGrowth)
+		}
 		kind, err := makeStage(part)
 		if err != nil {
 			return nil, err

@@ -152,3 +152,32 @@ func mergesOf(t *testing.T, tok *Tokenizer, piece string) []int32 {
 	}
 	return m.merge(nil, piece, new(scratch))
 }
+
+// TestGrowthIsBounded: stages that make much of little are refused, before there is much of it.
+func TestGrowthIsBounded(t *testing.T) {
+	long := strings.Repeat("a", maxContent)
+	stage := `{"type":"Replace","pattern":{"String":"a"},"content":"` + long + `"}`
+	pattern := `{"type":"Replace","pattern":{"Regex":"a"},"content":"` + long + `"}`
+	const model = `"model":{"type":"WordLevel","vocab":{"a":0}}`
+	for name, stages := range map[string]string{
+		"strings": strings.Repeat(stage+",", 7) + stage, "patterns": strings.Repeat(pattern+",", 7) + pattern,
+	} {
+		tok, err := fromJSON(`{"normalizer":{"type":"Sequence","normalizers":[`+stages+`]},`+model+`}`, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tok.Encode(nil, strings.Repeat("a", 1000), Options{}); err == nil || !strings.Contains(err.Error(), "64 times") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := fromJSON(`{"decoder":{"type":"Sequence","decoders":[`+stages+`]},`+model+`}`, ""); err == nil || !strings.Contains(err.Error(), "longer") {
+			t.Errorf("decoder of %s: %v", name, err)
+		}
+		added := `"added_tokens":[{"id":1,"content":"` + long + `","normalized":true}],`
+		if _, err := fromJSON(`{`+added+`"normalizer":{"type":"Sequence","normalizers":[`+stages+`]},`+model+`}`, ""); err == nil || !strings.Contains(err.Error(), "added token") {
+			t.Errorf("added token, %s: %v", name, err)
+		}
+	}
+	if _, err := (spmNormalizer{}).try("abcdef", 2); err == nil {
+		t.Error("a character map may make more than it is allowed")
+	}
+}

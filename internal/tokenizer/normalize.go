@@ -200,7 +200,15 @@ func (lowercase) normalize(text string) string {
 // replace puts one string in the place of another.
 type replace struct{ old, new string }
 
-func (r replace) normalize(text string) string { return strings.ReplaceAll(text, r.old, r.new) }
+func (r replace) normalize(text string) string { return orSame(r, text) }
+
+func (r replace) try(text string, most int) (string, error) {
+	grows := len(r.new) - len(r.old)
+	if (len(text)+1)*(grows+1) > most && len(text)+strings.Count(text, r.old)*grows > most {
+		return "", tooMuch(most)
+	}
+	return strings.ReplaceAll(text, r.old, r.new), nil
+}
 
 // prepend puts a string before a text that is not empty.
 type prepend struct{ prefix string }
@@ -222,26 +230,52 @@ func (n normalizers) normalize(text string) string {
 	return text
 }
 
-// A patient normalizer can take too long; normalize then returns its argument.
-type patient interface {
-	try(text string) (string, error)
+// maxGrowth bounds how many times longer a text may become by normalization.
+const maxGrowth = 64
+
+// growthLimit is the most bytes that a text of n bytes may become.
+func growthLimit(n int) int { return maxGrowth * (n + maxContent) }
+
+func tooMuch(most int) error {
+	return formatError("the normalizer makes more than %d bytes of a text; %d times its length are possible", most, maxGrowth)
 }
 
-// normalized is n.normalize with the error of a pattern that took too long. A nil n changes nothing.
+// A bounded normalizer can fail: it takes too long, or what the file says makes more than most bytes of a text.
+type bounded interface {
+	try(text string, most int) (string, error)
+}
+
+// orSame is try for those who know no errors: a text stays as it is.
+func orSame(n bounded, text string) string {
+	if out, err := n.try(text, growthLimit(len(text))); err == nil {
+		return out
+	}
+	return text
+}
+
+// normalized is n.normalize with its error. A nil n changes nothing.
 func normalized(n normalizer, text string) (string, error) {
+	return normalizedTo(n, text, growthLimit(len(text)))
+}
+
+func normalizedTo(n normalizer, text string, most int) (out string, err error) {
 	switch n := n.(type) {
 	case nil:
 		return text, nil
 	case normalizers:
-		var err error
 		for _, each := range n {
-			if text, err = normalized(each, text); err != nil {
+			if text, err = normalizedTo(each, text, most); err != nil {
 				return "", err
 			}
 		}
 		return text, nil
-	case patient:
-		return n.try(text)
+	case bounded:
+		out, err = n.try(text, most)
+	default:
+		out = n.normalize(text)
 	}
-	return n.normalize(text), nil
+	if err == nil && len(out) > most {
+		err = tooMuch(most)
+	}
+	return out, err
 }

@@ -174,18 +174,16 @@ type replacePattern struct {
 	content string
 }
 
-func (p replacePattern) normalize(text string) string {
-	if out, err := p.try(text); err == nil {
-		return out
-	}
-	return text
-}
+func (p replacePattern) normalize(text string) string { return orSame(p, text) }
 
 // try is normalize with the error of a pattern that took too long.
-func (p replacePattern) try(text string) (string, error) {
+func (p replacePattern) try(text string, most int) (string, error) {
 	var b strings.Builder
 	changed := false
 	err := p.find(text, func(start, end int, match bool) {
+		if b.Len() > most {
+			return
+		}
 		if match {
 			b.WriteString(p.content)
 			changed = true
@@ -193,8 +191,11 @@ func (p replacePattern) try(text string) (string, error) {
 			b.WriteString(text[start:end])
 		}
 	})
-	if err != nil || !changed {
+	switch {
+	case err != nil || !changed:
 		return text, err
+	case b.Len() > most:
+		return "", tooMuch(most)
 	}
 	return b.String(), nil
 }

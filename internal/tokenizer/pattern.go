@@ -193,7 +193,7 @@ func compile(pattern string) (finder, error) {
 		return nil, formatError("a pre-tokenizer's pattern has %d bytes; at most %d are possible", len(pattern), maxPattern)
 	}
 	// Oniguruma, which the files' patterns are for, always takes ^ and $ for the ends of a line.
-	re, err := regexp2.Compile(pattern, regexp2.Multiline, regexp2.OptionMaxBacktrackingStackSize(maxBacktracking))
+	re, err := regexp2.Compile(fromOniguruma(pattern), regexp2.Multiline, regexp2.OptionMaxBacktrackingStackSize(maxBacktracking))
 	if err != nil {
 		return nil, &UnsupportedError{Part: "pre-tokenizer", Kind: pattern}
 	}

@@ -20,9 +20,12 @@ func newRuneSet(spec string) runeSet {
 			r[1] = runes[i+2]
 			i += 2
 		}
-		set = append(set, r)
+		at := len(set) // most are in order
+		for at > 0 && set[at-1][0] > r[0] {
+			at--
+		}
+		set = slices.Insert(set, at, r)
 	}
-	slices.SortFunc(set, func(a, b [2]rune) int { return int(a[0] - b[0]) })
 	joined := set[:0]
 	for _, r := range set {
 		if last := len(joined) - 1; last >= 0 && r[0] <= joined[last][1] {

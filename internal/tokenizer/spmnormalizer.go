@@ -16,12 +16,14 @@ type spmNormalizer struct {
 	escape  bool // a mark for a space
 }
 
-func (n spmNormalizer) normalize(text string) string {
+func (n spmNormalizer) normalize(text string) string { return orSame(n, text) }
+
+func (n spmNormalizer) try(text string, most int) (string, error) {
 	if n.squeeze {
 		text = n.trimLeft(text)
 	}
 	if text == "" {
-		return ""
+		return "", nil
 	}
 	space := " "
 	if n.escape {
@@ -34,6 +36,9 @@ func (n spmNormalizer) normalize(text string) string {
 	}
 	afterSpace := n.squeeze
 	for text != "" {
+		if b.Len() > most {
+			return "", tooMuch(most)
+		}
 		part, size := n.next(text)
 		text = text[size:]
 		if afterSpace {
@@ -57,7 +62,7 @@ func (n spmNormalizer) normalize(text string) string {
 	if n.dummy && n.suffix {
 		out += space
 	}
-	return out
+	return out, nil
 }
 
 // trimLeft drops what becomes spaces at the beginning.

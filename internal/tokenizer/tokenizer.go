@@ -102,9 +102,6 @@ func (e *encoding) normalize(text string, start, end int) {
 		return
 	}
 	s, err := normalized(e.t.normalizer, part)
-	if err == nil && len(s) > maxGrowth*len(part)+maxGrowth*maxContent {
-		err = formatError("the normalizer makes %d bytes of %d", len(s), len(part))
-	}
 	if err != nil {
 		e.err = err
 		return

@@ -264,7 +264,7 @@ func TestPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if counts["svg"] != 4 || counts["tr"] != 3+1+len(out) {
+	if counts["svg"] != 4 || counts["tr"] != 4+1+len(out) {
 		t.Errorf("%v", counts)
 	}
 }

@@ -135,7 +135,7 @@ func init() {
 	}{
 		{"fadd", 0x4e20d400}, {"fsub", 0x4ea0d400}, {"fmul", 0x6e20dc00}, {"fdiv", 0x6e20fc00}, {"fmla", 0x4e20cc00}, {"fmls", 0x4ea0cc00},
 		{"fmax", 0x4e20f400}, {"fcmgt", 0x6ea0e400}, {"fcmeq", 0x4e20e400}, {"add", 0x4ea08400}, {"sub", 0x6ea08400}, {"addp", 0x4ea0bc00},
-		{"faddp", 0x6e20d400}, {"umax", 0x6ea06400}, {"zip1", 0x4e803800}, {"zip2", 0x4e807800}, {"uzp1", 0x4e801800}, {"uzp2", 0x4e805800},
+		{"faddp", 0x6e20d400}, {"umax", 0x6ea06400}, {"zip1", 0x4e803800}, {"zip2", 0x4e807800},
 	} {
 		three(o.name, o.code, "4s", "4s", "4s")
 	}
@@ -221,17 +221,10 @@ func (a *asm) mov(d, n v) {
 
 func (a *asm) zero(d v) { a.w(0x6f00e400|uint32(d), "movi v%d.2d, #0x0", d) }
 
-func (a *asm) swapHalves(d, n v) {
-	a.w(0x6e004000|uint32(n)<<16|uint32(n)<<5|uint32(d), "ext v%d.16b, v%d.16b, v%d.16b, #8", d, n, n)
-}
-
 // tbl looks bytes up in one register.
 func (a *asm) tbl(d, table, index v) {
 	a.w(0x4e000000|uint32(index)<<16|uint32(table)<<5|uint32(d), "tbl v%d.16b, {v%d.16b}, v%d.16b", d, table, index)
 }
-
-// addPair is the sum of the first two floats of n.
-func (a *asm) addPair(d, n v) { a.w(0x7e30d800|uint32(n)<<5|uint32(d), "faddp s%d, v%d.2s", d, n) }
 
 // shll16 widens 4 words to 32 bits, moved up by 16: bfloat16 to float32.
 func (a *asm) shll16(d, n v, high bool) {
