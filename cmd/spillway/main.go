@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"os"
+
+	_ "github.com/spillway/spillway/internal/machine/early" // first, see there
 )
 
 func main() {
