@@ -228,8 +228,9 @@ func (c *Checkpoint) shape(o ModelOptions) (kv.Shape, error) {
 	for i, l := range c.model.Cache {
 		for _, dim := range []int{l.KDim, l.VDim} {
 			if n := t.BlockValues(); dim%n != 0 {
+				others := slices.DeleteFunc(kernel.CacheTypeNames(), func(name string) bool { return name == t.String() })
 				return kv.Shape{}, &CacheTypeError{fmt.Sprintf("a cache in %s holds blocks of %d values, and the heads of layer %d have %d; choose another type (%s)",
-					t, n, i, dim, strings.Join(kernel.CacheTypeNames(), ", "))}
+					t, n, i, dim, strings.Join(others, ", "))}
 			}
 		}
 	}
@@ -240,11 +241,10 @@ func (c *Checkpoint) shape(o ModelOptions) (kv.Shape, error) {
 func (c *Checkpoint) Plan(o ModelOptions) (*plan.Plan, error) {
 	c.rt.mu.Lock()
 	defer c.rt.mu.Unlock()
-	p, err := c.plan(o)
-	return p, err
+	return c.plan(o)
 }
 
-// plan is Plan with the runtime's lock held. It also returns what it planned for the process itself.
+// plan is Plan with the runtime's lock held.
 func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 	if err := c.checkTypes(); err != nil {
 		return nil, err

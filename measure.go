@@ -24,7 +24,7 @@ const (
 	measureLeast  = 1 << 20
 )
 
-// Measure returns what drive, memory and kernels give now, in half a second or so; 0 for what cannot
+// Measure returns what drive, memory, processor and kernels give now, in half a second or so; 0 for what cannot
 // be measured. It is for times when no model runs. The buffer takes less than what the plan gave to
 // the model, so that measuring raises no peak; where that is little, less is measured.
 func (c *Checkpoint) Measure(p *plan.Plan, exact bool) (speeds plan.Machine, err error) {
@@ -45,7 +45,10 @@ func (c *Checkpoint) Measure(p *plan.Plan, exact bool) (speeds plan.Machine, err
 	}
 	defer func() { err = errors.Join(err, buf.Free()) }()
 	b := buf.Bytes()
-	speeds.Flops = c.kernelSpeed(b, exact)
+	pool := kernel.NewPool(c.rt.threads)
+	defer pool.Close()
+	speeds.FloatPeak, speeds.IntegerPeak = kernel.Peak(pool)
+	speeds.Flops = c.kernelSpeed(pool, b, exact)
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1 // else the system backs it with one page of zeros
 	}
@@ -71,7 +74,7 @@ func (c *Checkpoint) largestFile() vfs.File {
 
 // kernelSpeed is the operations per second of a product that stays in the caches, with weights of the
 // model's most common type; 0 if b is too small. b holds zeros.
-func (c *Checkpoint) kernelSpeed(b []byte, exact bool) float64 {
+func (c *Checkpoint) kernelSpeed(pool *kernel.Pool, b []byte, exact bool) float64 {
 	const rows, cols, outputs = 64, 2048, 256
 	w := kernel.Weights{Type: commonType(c.Layout()), Rows: outputs, Cols: cols}
 	integer := kernel.Integer(w.Type, exact)
@@ -96,8 +99,6 @@ func (c *Checkpoint) kernelSpeed(b []byte, exact bool) float64 {
 	for r := range rows {
 		a.SetRow(r, make([]float32, cols))
 	}
-	pool := kernel.NewPool(c.rt.threads)
-	defer pool.Close()
 	runs, start := 0, time.Now()
 	for time.Since(start) < kernelTime {
 		kernel.MatMul(pool, scratch, w, &a, mem.AsFloat32s(out), outputs, exact)

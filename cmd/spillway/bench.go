@@ -53,8 +53,26 @@ func (t benchTest) positions() int { return t.depth + max(t.prefill, 1) + max(t.
 
 // benchTable is what `spillway bench --json` prints.
 type benchTable struct {
-	Rows  []benchRow   `json:"rows"`
-	Cache report.Cache `json:"cache"`
+	Rows   []benchRow   `json:"rows"`
+	Cache  report.Cache `json:"cache"`
+	Limits benchLimits  `json:"limits"`
+}
+
+// benchLimits are what the rows' fractions are of, measured beside the run with as many threads; 0: not measured.
+type benchLimits struct {
+	Threads  int           `json:"threads"`
+	ISA      string        `json:"isa"`
+	Drive    report.Figure `json:"drive_bytes_per_second"`
+	Memory   report.Figure `json:"memory_bytes_per_second"`
+	Floats   report.Figure `json:"float_operations_per_second"`
+	Integers report.Figure `json:"integer_operations_per_second"`
+}
+
+func limitsOf(o *opened, speeds plan.Machine) benchLimits {
+	return benchLimits{
+		Threads: o.rt.Threads(), ISA: spillway.ISA(), Drive: report.Figure(speeds.Drive), Memory: report.Figure(speeds.Memory),
+		Floats: report.Figure(speeds.FloatPeak), Integers: report.Figure(speeds.IntegerPeak),
+	}
 }
 
 type benchRow struct {
@@ -235,14 +253,23 @@ func runOnce(ctx context.Context, m *spillway.Model, t benchTest) (run benchRun,
 	}
 	seconds := time.Since(start).Seconds()
 	io := m.IO().Sub(before)
-	heads := t.batch * max(t.decode, 1)
-	rows := t.batch * (max(t.prefill, 1) + max(t.decode, 1) - 1)
 	run.speed = float64(t.tokens()) / seconds
 	run.work = plan.Work{
-		Required: required(m.CurrentPlan(), io.Passed, io.Sweeps), Read: io.Read, Active: io.Passed,
-		Operations: operations(m, rows, heads), Seconds: seconds,
+		Required: required(m.CurrentPlan(), io.Passed, io.Sweeps), Read: io.Read, Active: io.Passed, Seconds: seconds,
 	}
+	t.addWork(m, &run.work)
 	return run, nil
+}
+
+// addWork adds the operations of a run, and what it reads of the caches: a prompt's rows as if all came in one chunk.
+func (t benchTest) addWork(m *spillway.Model, w *plan.Work) {
+	prompt := t.depth + max(t.prefill, 1)
+	last := prompt + max(t.decode, 1) - 1
+	m.AddMatrices(w, t.batch*(last-t.depth), t.batch*max(t.decode, 1))
+	for range t.batch {
+		m.AddAttention(w, t.depth, prompt, true)
+		m.AddAttention(w, prompt, last, false)
+	}
 }
 
 func together(seats []*spillway.Conversation, f func(i int) error) error {
@@ -273,7 +300,7 @@ func generate(ctx context.Context, m *spillway.Model, seat *spillway.Conversatio
 }
 
 func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds plan.Machine, results []benchResult) error {
-	table := benchTable{Cache: cache}
+	table := benchTable{Cache: cache, Limits: limitsOf(o, speeds)}
 	for _, r := range results {
 		table.Rows = append(table.Rows, r.row(speeds))
 	}
@@ -297,7 +324,8 @@ func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds 
 			r.Roofline.text())
 		busy = busy || r.Roofline.Fraction > 1
 	}
-	text += fmt.Sprintf("drive %s, memory %s, products %s\n", report.Rate(speeds.Drive), report.Rate(speeds.Memory), report.Operations(speeds.Flops))
+	text += fmt.Sprintf("limits: drive %s, memory %s, multiply-adds on floats %s, on 16-bit integers %s\n", report.Rate(speeds.Drive),
+		report.Rate(speeds.Memory), report.Operations(speeds.FloatPeak), report.Operations(speeds.IntegerPeak))
 	if busy {
 		text += report.Busy + "\n"
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -54,7 +55,9 @@ func TestJSONKeys(t *testing.T) {
 			"cache cache.type cache.lossy pinned_bytes streamed_bytes_per_sweep predicted predicted.decode_tokens_per_second predicted.prefill_tokens_per_second predicted.limit",
 		"bench --json -p 4 -n 2 -r 1 --memory 128MiB storyteller": "rows rows[].test rows[].batch rows[].depth " +
 			"rows[].tokens_per_second rows[].tokens_per_second.median rows[].tokens_per_second.min rows[].tokens_per_second.max " +
-			"rows[].roofline rows[].roofline.limit rows[].roofline.fraction cache cache.type cache.lossy",
+			"rows[].roofline rows[].roofline.limit rows[].roofline.fraction cache cache.type cache.lossy " +
+			"limits limits.threads limits.isa limits.drive_bytes_per_second limits.memory_bytes_per_second " +
+			"limits.float_operations_per_second limits.integer_operations_per_second",
 		"verify --json storyteller": "files files[].path files[].size files[].sha256 tensors tensors[].name tensors[].type tensors[].bytes tensors[].sha256",
 		"version --json":            "version revision modified go platform",
 	} {
@@ -124,6 +127,24 @@ func TestHelp(t *testing.T) {
 		if code := s.main([]string{name, "--help"}); code != exitFine || !strings.Contains(out.String(), "spillway "+name) ||
 			!strings.Contains(out.String(), "Example") {
 			t.Errorf("%s --help: exit code %d: %s", name, code, out)
+		}
+	}
+}
+
+// A cache that rounds more than f16 is named in the report, and no other.
+func TestLossyCacheIsNamed(t *testing.T) {
+	for kv, lossy := range map[string]bool{"f32": false, "f16": false, "bf16": true, "fp8": true} {
+		for args, want := range map[string]string{
+			"--json": fmt.Sprintf(`"cache":{"type":"%s","lossy":%t}`, kv, lossy),
+			"":       "the key-value cache is lossy: " + kv,
+		} {
+			s, out := testSession(t, nil)
+			if code := s.main(strings.Fields("run --max-tokens 2 --memory 128MiB hello --kv " + kv + " " + args)); code != exitFine {
+				t.Fatalf("%s: exit code %d: %s", kv, code, out)
+			}
+			if strings.Contains(out.String(), want) != (lossy || args == "--json") {
+				t.Errorf("%s %s: %s", kv, args, out)
+			}
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 func (c *inspectCommand) print(w io.Writer, i *inspection) error {
 	var b strings.Builder
 	i.summary(&b)
-	picture(&b, "where the bytes are", i.Shares, i.Bytes)
-	picture(&b, "number formats", i.Types, i.Bytes)
+	picture(&b, "where the bytes are", i.Shares)
+	picture(&b, "number formats", i.Types)
 	if len(i.Metadata) > 0 {
 		b.WriteString("\nmetadata\n")
 		table(&b, func(t io.Writer) {
@@ -60,9 +60,14 @@ func (i *inspection) summary(b *strings.Builder) {
 	fmt.Fprintf(b, "identity %s\n", i.Identity)
 }
 
-// picture draws a bar for each share.
-func picture(b *strings.Builder, title string, shares []share, total int64) {
-	if len(shares) == 0 || total <= 0 {
+// picture draws a bar for each share of their sum, which is the file's size but where a scheme of
+// quantization has fewer bytes in the file than in memory.
+func picture(b *strings.Builder, title string, shares []share) {
+	total := int64(0)
+	for _, x := range shares {
+		total += x.Bytes
+	}
+	if total <= 0 {
 		return
 	}
 	fmt.Fprintf(b, "\n%s\n", title)

@@ -102,8 +102,12 @@ func workOf(m *spillway.Model, a *spillway.Answer) plan.Work {
 	io, p := m.IO(), m.CurrentPlan()
 	w := plan.Work{
 		Read: io.Read, Active: io.Passed, Seconds: (a.Prefill + a.Decode).Seconds(),
-		Operations: operations(m, len(a.PromptIDs)-a.CachedTokens+len(a.IDs)-1, len(a.IDs)),
 	}
+	prompt := len(a.PromptIDs)
+	last := prompt + max(len(a.IDs)-1, 0)
+	m.AddMatrices(&w, last-a.CachedTokens, len(a.IDs))
+	m.AddAttention(&w, a.CachedTokens, prompt, true)
+	m.AddAttention(&w, prompt, last, false)
 	// The first sweep that passes a weight reads it.
 	w.Required = max(required(p, io.Passed, io.Sweeps-1), min(p.PinnedBytes+p.StreamedBytes, io.Passed))
 	return w
@@ -114,11 +118,4 @@ func workOf(m *spillway.Model, a *spillway.Answer) plan.Work {
 func required(p *plan.Plan, passed, sweeps int64) int64 {
 	active := p.PinnedBytes + p.StreamedBytes
 	return max(passed-max(sweeps, 0)*(active-p.RequiredBytes()), 0)
-}
-
-// operations of the matrices for so many rows, some of which reach the head.
-func operations(m *spillway.Model, rows, headRows int) float64 {
-	l := m.Layout()
-	head := 2 * float64(l.Vocab) * float64(l.Hidden)
-	return (float64(l.FlopsPerToken)-head)*float64(rows) + head*float64(headRows)
 }

@@ -68,11 +68,6 @@ func (c *cacheSet) values(o, p []float32, v *attnRows, lo, hi []int32, alpha, be
 	}
 }
 
-// uniform reports whether four lines see the same positions.
-func uniform(lo, hi []int32) bool {
-	return lo[0] == lo[1] && lo[1] == lo[2] && lo[2] == lo[3] && hi[0] == hi[1] && hi[1] == hi[2] && hi[2] == hi[3]
-}
-
 // valueLines runs the lines [from, to) in blocks of 4 or 1, by chunks of columns.
 func (c *cacheSet) valueLines(o, p []float32, v *attnRows, lo, hi []int32, alpha, beta []float32, from, to, stride, width, block int) {
 	k := &c.loops[v.typ]

@@ -82,7 +82,7 @@ func (w *softmaxWork) whole(s []float32, scale float32) (m, l float32) {
 func attnValuesVec(o, p []float32, v *attnRows, lo, hi []int32, alpha, beta []float32, n, stride, width int) {
 	for line := 0; line < n; {
 		block := 1
-		if line+4 <= n && sameRange(lo[line:line+4], hi[line:line+4]) {
+		if line+4 <= n && uniform(lo[line:line+4], hi[line:line+4]) {
 			block = 4
 		}
 		if lo[line] < hi[line] {
@@ -90,11 +90,6 @@ func attnValuesVec(o, p []float32, v *attnRows, lo, hi []int32, alpha, beta []fl
 		}
 		line += block
 	}
-}
-
-// sameRange reports whether four lines see the same positions.
-func sameRange(lo, hi []int32) bool {
-	return lo[0] == lo[1] && lo[1] == lo[2] && lo[2] == lo[3] && hi[0] == hi[1] && hi[1] == hi[2] && hi[2] == hi[3]
 }
 
 // attnValuesLines sums over the positions [lo, hi) for a block of 4 lines or 1, and joins the sums to o. The

@@ -21,10 +21,13 @@ func TestGenerated(t *testing.T) {
 		{"./vector -wide", "vector_avx512_amd64.s", "vector_avx512_amd64.go"},
 		{"./matmul", "matmul_amd64.s", "matmul_stub_amd64.go"},
 		{"./matmul -set avx512", "matmul_avx512_amd64.s", "matmul_stub512_amd64.go"},
+		{"./matmul -set wide", "matmul_wide_amd64.s", "matmul_wide_stub_amd64.go"},
 		{"./matmul -set group", "matmul_group_amd64.s", "matmul_group_stub_amd64.go"},
 		{"./matmul -set iq", "matmul_iq_amd64.s", "matmul_iq_stub_amd64.go"},
 		{"./matmul -set iq512", "matmul_iq512_amd64.s", "matmul_iq512_stub_amd64.go"},
 		{"./neon", "neon_arm64.s", "neon_stub_arm64.go"},
+		{"./peak", "peak_amd64.s", "peak_stub_amd64.go"},
+		{"./peak -arch arm64", "peak_arm64.s", "peak_stub_arm64.go"},
 	} {
 		dir := t.TempDir()
 		assembly, stubs := filepath.Join(dir, "out.s"), filepath.Join(dir, "out.go")

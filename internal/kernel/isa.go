@@ -11,6 +11,7 @@ type isaOps struct {
 	name   string
 	matmul matmulOps
 	vector vectorOps
+	peak   peakOps
 }
 
 // isaTable lists the sets that this processor can run, from the slowest to the fastest; active is the
@@ -64,7 +65,7 @@ func ISAs() []string {
 }
 
 func useEnv() error {
-	name := os.Getenv("SPILLWAY_CPU")
+	name := strings.ToLower(os.Getenv("SPILLWAY_CPU"))
 	if name == "" {
 		return nil
 	}

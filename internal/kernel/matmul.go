@@ -33,11 +33,12 @@ func Integer(t quant.Type, exact bool) bool { return !exact && !t.IsFloat() }
 const (
 	panelRows = 32
 	panelMax  = 256 << 10 // bytes
-	blockRows = 128       // rows of activations whose running sums are kept
+	blockRows = 252       // rows of activations whose running sums are kept
 	tailBytes = 16 << 10  // a worker's copies of the rows' ends
 	rowRoom   = 16 << 10  // a panel row, before it joins a pair
 
 	floatGroup = 4 * groupValues // bytes of a group of 256 in panels
+	actSize    = int(unsafe.Sizeof(actGroup{}))
 	intGroup   = int(unsafe.Sizeof(panelGroup{}))
 )
 
@@ -140,6 +141,7 @@ type product struct {
 	panel int   // and of those that are unpacked at a time
 	cols  int   // columns of a panel
 	block int   // rows of activations that meet a panel
+	wide  bool  // panels are for wide tiles
 	part  func(j *product, s workspace, lo, hi int)
 	run   func(worker, task int)
 
@@ -147,6 +149,8 @@ type product struct {
 	// fills a panel row, or nil if there is none.
 	format *intFormat
 	unpack func(dst []panelGroup, src []byte, s workspace)
+	pair   pairFunc
+	batch  batchFunc // for products over eights of rows of activations
 	decode func(dst []float32, src []byte)
 	tiles  []*tiles // by worker
 }
@@ -189,8 +193,18 @@ func (j *product) planInt() {
 		j.shrink()
 		return
 	}
+	if j.batch = j.batchFor(m); j.batch != nil {
+		j.part, j.format = overBatch, f
+		j.shrink()
+		return
+	}
 	j.part, j.format, j.unpack = overPanels, f, lookup(m, t, unpackOf)
 	j.planPanels(intGroup)
+	j.pair = nil
+	if m.pieces != nil {
+		j.pair = m.pieces.unpack[t]
+	}
+	j.wide = m.wide != nil && j.a.Rows >= m.wide.from[f.short()]
 }
 
 func (j *product) planFloat() {
@@ -200,7 +214,7 @@ func (j *product) planFloat() {
 		j.shrink()
 		return
 	}
-	j.part, j.format, j.decode = overPanels, nil, lookup(m, t, decodeOf)
+	j.part, j.format, j.decode, j.wide = overPanels, nil, lookup(m, t, decodeOf), false
 	j.planPanels(floatGroup)
 }
 

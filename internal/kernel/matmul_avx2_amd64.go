@@ -266,13 +266,6 @@ var intTiles = [2][2][2]intTileFunc{
 func (f *intFormat) tilesAVX2() *[2]intTileFunc { return &intTiles[f.short()][f.sign()] }
 
 // short and sign are indices of tables of tiles: 1 for runs of 16, and 1 for those with offsets.
-func (f *intFormat) short() int {
-	if f.run == 16 {
-		return 1
-	}
-	return 0
-}
-
 func (f *intFormat) sign() int {
 	if f.offset {
 		return 1

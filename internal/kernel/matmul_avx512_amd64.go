@@ -14,6 +14,8 @@ var avx512Matmul = matmulOps{
 	intTile:   intTileAVX512,
 	width:     tileWeights,
 	pieces:    &pieceOps512,
+	wide:      &wideOps512,
+	batch:     &batchOps512,
 	intRows: map[quant.Type]partFunc{
 		quant.Q4_0:  intRows512(packQ4_0AVX512, intRowsQ4_0AVX512, 1),
 		quant.Q4_1:  intRows512(packQ4_1AVX512, intRowsQ4_1AVX512, 1),

@@ -2700,9 +2700,9 @@ group:
 	VCVTPH2PS     Y6, Z6
 	VCVTPH2PS     Y2, Z2
 	VPERMPS       Z6, Z1, Z6
-	VMOVUPS       Z6, 4096(DX)
 	VPERMPS       Z2, Z1, Z2
 	VPXORD        matmul512_sign<>+0(SB), Z2, Z2
+	VMOVUPS       Z6, 4096(DX)
 	VMOVUPS       Z2, 4608(DX)
 	ADDQ          $0x000000a0, AX
 	ADDQ          $0x000000a0, CX
@@ -4425,9 +4425,9 @@ group:
 	VCVTPH2PS     Y12, Z12
 	VCVTPH2PS     Y6, Z6
 	VPERMPS       Z12, Z5, Z12
-	VMOVUPS       Z12, 4096(DX)
 	VPERMPS       Z6, Z5, Z6
 	VPXORD        matmul512_sign<>+0(SB), Z6, Z6
+	VMOVUPS       Z12, 4096(DX)
 	VMOVUPS       Z6, 4608(DX)
 	ADDQ          $0x000000c0, AX
 	ADDQ          $0x000000c0, CX
@@ -6653,8 +6653,8 @@ group:
 	VCVTDQ2PS       Z10, Z10
 	VMULPS          Z7, Z10, Z10
 	VPERMPS         Z9, Z5, Z9
-	VMOVUPS         Z9, 4096(DX)
 	VPERMPS         Z10, Z5, Z10
+	VMOVUPS         Z9, 4096(DX)
 	VMOVUPS         Z10, 4608(DX)
 	VMOVUPS         matmul512_byRowQ2K<>+0(SB), Z5
 	VPANDD          matmul512_nibble<>+0(SB), Z8, Z9
@@ -6667,8 +6667,8 @@ group:
 	VCVTDQ2PS       Z6, Z6
 	VMULPS          Z7, Z6, Z6
 	VPERMPS         Z9, Z5, Z9
-	VMOVUPS         Z9, 4352(DX)
 	VPERMPS         Z6, Z5, Z6
+	VMOVUPS         Z9, 4352(DX)
 	VMOVUPS         Z6, 4864(DX)
 	ADDQ            $0x00000054, AX
 	ADDQ            $0x00000054, CX
@@ -8201,8 +8201,8 @@ group:
 	VSHUFF32X4      $0x55, Z9, Z9, Z9
 	VMULPS          Z9, Z10, Z10
 	VPERMPS         Z11, Z8, Z11
-	VMOVUPS         Z11, 4096(DX)
 	VPERMPS         Z10, Z8, Z10
+	VMOVUPS         Z11, 4096(DX)
 	VMOVUPS         Z10, 4608(DX)
 	ADDQ            $0x00000090, AX
 	ADDQ            $0x00000090, CX
@@ -8788,8 +8788,8 @@ group:
 	VSHUFF32X4      $0x55, Z12, Z12, Z12
 	VMULPS          Z12, Z13, Z13
 	VPERMPS         Z14, Z11, Z14
-	VMOVUPS         Z14, 4096(DX)
 	VPERMPS         Z13, Z11, Z13
+	VMOVUPS         Z14, 4096(DX)
 	VMOVUPS         Z13, 4608(DX)
 	ADDQ            $0x000000b0, AX
 	ADDQ            $0x000000b0, CX

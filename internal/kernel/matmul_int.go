@@ -20,6 +20,14 @@ type intFormat struct {
 	group func(g *rawGroup, src []byte)
 }
 
+// short returns 1 for runs of 16.
+func (f *intFormat) short() int {
+	if f.run == 16 {
+		return 1
+	}
+	return 0
+}
+
 // rawGroup is 256 weights in natural order.
 type rawGroup struct {
 	q          [groupValues]int16
@@ -87,8 +95,7 @@ func (p *panel) intSlice(w []panelGroup, n, at, end, kept, b, e int) {
 
 // unpackPieces unpacks the panel's part of its rows, n groups each, to pieces.
 func (p *panel) unpackPieces(w []panelGroup, n int) {
-	ops := active.matmul.pieces
-	pair := ops.unpack[p.j.w.Type]
+	ops, pair := active.matmul.pieces, p.j.pair
 	for i := 0; i < p.n; i += 2 {
 		tile := w[i/tileWeights*tileWeights*n:]
 		dst := unsafe.Add(unsafe.Pointer(&tile[0]), i%tileWeights*32)

@@ -25,6 +25,10 @@ type matmulOps struct {
 	// pieces are the loops for panels that hold 8 rows of weights together: 32 bytes of each, then the next 32
 	// bytes of each. nil if panels hold row after row.
 	pieces *pieceOps
+	// wide are tiles over panels that are made from pieces; nil if there are none.
+	wide *wideOps
+	// batch are loops for 8 rows of activations; nil if there are none.
+	batch *batchOps
 }
 
 // pieceOps fill panels of 8 rows. What the maps lack is unpacked row by row and interleaved.
@@ -77,7 +81,7 @@ type tile struct {
 	sums        []sums // of row r and row i of w: entry width·r + i
 	out         []float32
 	outStride   int
-	spare       [tileRows * tileWeights]float32 // for whole tiles of outputs where fewer are meant
+	spare       [wideRows * panelRows]float32 // for whole tiles of outputs where fewer are meant
 }
 
 // tiles are a worker's tiles, kept from product to product because loops reached through a table
@@ -119,7 +123,9 @@ func overPanels(j *product, s workspace, lo, hi int) {
 			p := panel{j: j, s: s, lo: lo, n: min(j.panel, hi-lo)}
 			for ; p.at < j.w.Cols; p.at = p.to {
 				p.to = min(p.at+j.cols, PaddedCols(j.w.Cols))
-				if j.format != nil {
+				if j.wide {
+					p.wideIntegers(r, min(r+j.block, j.a.Rows))
+				} else if j.format != nil {
 					p.integers(r, min(r+j.block, j.a.Rows))
 				} else {
 					p.floats(r, min(r+j.block, j.a.Rows))

@@ -9,20 +9,6 @@ var neonVector = vectorOps{
 	attnFactors: attnFactorsVec, attnValues: attnValuesVec, attnFold: attnFoldVec, prefetch: prefetchVec,
 }
 
-// strip is the most values that one call works on: assembly cannot be preempted, so it stays below
-// 100 µs.
-const strip = 16384
-
-// strips calls f for pieces [lo, hi) of the whole multiples of step below n, and returns where the
-// rest begins.
-func strips(n, step int, f func(lo, hi int)) int {
-	whole := n - n%step
-	for lo := 0; lo < whole; lo += strip {
-		f(lo, min(lo+strip, whole))
-	}
-	return whole
-}
-
 func sumSquaresVec(x []float32) float32 {
 	var s [8]float32
 	whole := len(x) &^ 7

@@ -73,6 +73,9 @@ type Model struct {
 	Context    int // trained limit in tokens
 	Parameters int64
 
+	// Attention of each layer that has a key-value cache.
+	Attention []AttentionLayer
+
 	KVValuesPerToken int64 // values (not bytes) that one token adds to the key-value cache
 	MaxCols          int   // widest input row of any matrix
 	MaxRows          int   // tallest matrix apart from the head

@@ -20,7 +20,8 @@ type compressedGroup struct {
 	format      string
 	float       bool
 	bits, group int
-	ordered     bool
+	ordered     bool // columns belong to the groups that g_idx says
+	zeros       bool // there are zero points
 	block       [2]int
 }
 
@@ -63,16 +64,34 @@ func (c *config) compressedGroup(g, w values, format string) compressedGroup {
 	if strategy, _ := w.text("strategy", ""); strategy == "group" || strategy == "tensor_group" {
 		x.group = c.whole(w, "group_size", 1)
 	}
-	order, _ := w.text("actorder", "")
-	flag, _ := w.flag("actorder", "")
-	x.ordered = order == "group" || flag
-	if x.supported() == nil {
+	x.ordered = c.reordered(w)
+	symmetric, ok := w.flag("symmetric", "")
+	x.zeros = ok && !symmetric
+	switch {
+	case x.supported() == nil:
 		c.fail("quantization_config: the format %q of compressed-tensors is not supported for %d-bit %s weights", x.format, x.bits, kind)
-	}
-	if symmetric, ok := w.flag("symmetric", ""); ok && !symmetric && x.float {
+	case x.zeros && x.float:
 		c.fail("quantization_config: zero points of float weights are not supported")
+	case x.ordered && x.float:
+		c.fail("quantization_config: float weights with reordered columns (actorder) are not supported")
 	}
 	return x
+}
+
+// reordered reads actorder: whether columns belong to groups out of their order. By "weight" they were only
+// quantized in another order, and are stored in their own.
+func (c *config) reordered(w values) bool {
+	if flag, ok := w.flag("actorder", ""); ok {
+		return flag
+	}
+	switch order, _ := w.text("actorder", ""); order {
+	case "group", "dynamic":
+		return true
+	case "", "weight", "static":
+	default:
+		c.fail("quantization_config: the actorder %q of compressed-tensors is not supported: group and weight are", order)
+	}
+	return false
 }
 
 // adder adds the weights of a module in one of the formats.
@@ -129,13 +148,26 @@ func (g *compressedGroup) packed(m module) (repack.Matrix, *checkpoint.Tensor, e
 	if x.Codes == nil {
 		return repack.Matrix{}, nil, nil
 	}
-	scale, err := m.need(".weight_scale")
+	scale, err := g.scales(m)
 	if err != nil {
 		return repack.Matrix{}, nil, err
 	}
-	x.Scales, x.Zeros, x.Order = scale[0], m.tensor(".weight_zero_point"), m.tensor(".weight_g_idx")
+	x.Scales, x.Zeros, x.Order = scale, m.tensor(".weight_zero_point"), m.tensor(".weight_g_idx")
 	at, err := m.src.view.AddPacked(x, m.rows, m.cols)
 	return at, x.Codes, err
+}
+
+// scales returns the scales of a module, after it has looked whether zero points are there that must be.
+func (g *compressedGroup) scales(m module) (scale *checkpoint.Tensor, err error) {
+	suffixes := []string{".weight_scale", ".weight_zero_point"}
+	if !g.zeros {
+		suffixes = suffixes[:1]
+	}
+	all, err := m.need(suffixes...)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
 }
 
 func (g *compressedGroup) int8s(m module) (repack.Matrix, *checkpoint.Tensor, error) {
@@ -154,11 +186,10 @@ func (g *compressedGroup) eight(m module, dtype string) (t, scale *checkpoint.Te
 	if t == nil || !strings.HasPrefix(t.DType, dtype) {
 		return nil, nil, nil
 	}
-	all, err := m.need(".weight_scale")
-	if err != nil {
+	if scale, err = g.scales(m); err != nil {
 		return nil, nil, err
 	}
-	return t, all[0], nil
+	return t, scale, nil
 }
 
 func (g *compressedGroup) floats(m module) (repack.Matrix, *checkpoint.Tensor, error) {

@@ -20,6 +20,8 @@ type config struct {
 	tensors int    // of the checkpoint
 	where   string // for errors
 	err     error
+
+	expressions, expressionBytes int // that were compiled
 }
 
 // values finds configuration values. A key is given as Hugging Face and as GGUF name it; "" where a

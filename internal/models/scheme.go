@@ -68,13 +68,13 @@ func (c *config) scheme() (scheme, error) {
 	}
 	q := o.(jsonValues)
 	method, _ := q.text("quant_method", "")
-	make, ok := schemes[method]
+	build, ok := schemes[method]
 	if !ok {
 		c.fail("quantization_config names the scheme %q, which is not supported; supported are %s",
 			method, strings.Join(slices.Sorted(maps.Keys(schemes)), ", "))
 		return nil, c.err
 	}
-	s := make(c, q)
+	s := build(c, q)
 	return s, c.err
 }
 
@@ -96,9 +96,13 @@ func (s *source) quantized(layer int, role string, rows, cols int) (*layout.Matr
 		if err != nil {
 			return nil, false, err
 		}
-		if t != nil {
-			return s.viewed(at, t, rows, cols), true, nil
+		if t == nil {
+			continue
 		}
+		if at.Order >= 0 && class == "Embedding" { // rows of it are looked up as they are
+			return nil, false, fmt.Errorf("tensor %s: an embedding with reordered columns is not supported", container.Name(t.Name))
+		}
+		return s.viewed(at, t, rows, cols), true, nil
 	}
 	return nil, false, nil
 }
@@ -140,6 +144,13 @@ type pattern struct {
 	expression *regexp.Regexp
 }
 
+// What the expressions of a configuration may take: compiled they are much larger than their text, and no lease
+// covers them. Repetitions with a count are refused, since one of 1000 is as large as 1000.
+const (
+	maxExpressions     = 256
+	maxExpressionBytes = 16 << 10
+)
+
 // patterns reads a list of names and expressions.
 func (c *config) patterns(v values, key string) []pattern {
 	var list []pattern
@@ -148,14 +159,41 @@ func (c *config) patterns(v values, key string) []pattern {
 		text, _ := e.(string)
 		p := pattern{text: text}
 		if x, ok := strings.CutPrefix(text, "re:"); ok {
-			var err error
-			if p.expression, err = regexp.Compile("^(?:" + x + ")"); err != nil {
-				c.fail("%s: the expression %q cannot be read: %v", key, x, err)
+			if p.expression = c.expression(key, x); p.expression == nil {
+				return nil
 			}
 		}
 		list = append(list, p)
 	}
 	return list
+}
+
+// expression compiles an expression that matches from the beginning of a name; nil if that fails.
+func (c *config) expression(key, x string) *regexp.Regexp {
+	c.expressions, c.expressionBytes = c.expressions+1, c.expressionBytes+len(x)
+	if c.expressions > maxExpressions || c.expressionBytes > maxExpressionBytes {
+		c.fail("%s: more than %d expressions, or %d bytes of them, are not supported", key, maxExpressions, maxExpressionBytes)
+		return nil
+	}
+	if counts(x) {
+		c.fail("%s: the expression %q counts repetitions, which is not supported", key, x)
+		return nil
+	}
+	e, err := regexp.Compile("^(?:" + x + ")")
+	if err != nil {
+		c.fail("%s: the expression %q cannot be read: %v", key, x, err)
+	}
+	return e
+}
+
+// counts reports whether an expression has a repetition such as {3}.
+func counts(x string) bool {
+	for i := range len(x) - 1 {
+		if x[i] == '{' && x[i+1] >= '0' && x[i+1] <= '9' {
+			return true
+		}
+	}
+	return false
 }
 
 // matches reports whether the pattern is an expression, or the name itself.

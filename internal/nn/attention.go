@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/layout"
 )
 
 // Attention describes grouped-query attention with a key-value cache. Roles: attn.q, attn.k, attn.v,
@@ -31,6 +32,9 @@ func (d Attention) bind(b *binder, hidden int) (*attention, error) {
 	a := &attention{desc: d, layer: b.layer, hidden: hidden, qWidth: d.Heads * d.HeadDim, kWidth: d.KVHeads * d.HeadDim}
 	a.kernel = kernel.Attention{Heads: d.Heads, Scale: invSqrt(d.HeadDim), Window: d.Window}
 	b.cache = append(b.cache, CacheLayer{d.KVHeads, d.HeadDim, d.HeadDim})
+	b.model.Attention = append(b.model.Attention, layout.AttentionLayer{
+		Heads: d.Heads, KVHeads: d.KVHeads, KDim: d.HeadDim, VDim: d.HeadDim, Window: d.Window,
+	})
 	var err error
 	for _, p := range []struct {
 		to         *linear

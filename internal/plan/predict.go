@@ -4,7 +4,9 @@ package plan
 type Machine struct {
 	Drive  float64 // bytes/s that it reads
 	Memory float64 // bytes/s that it reads
-	Flops  float64 // operations/s of the kernels
+	Flops  float64 // operations/s of the kernels, for predictions
+	// Operations/s of the processor's multiply-adds: on binary32, and on 16-bit integers.
+	FloatPeak, IntegerPeak float64
 }
 
 // Prediction is the speed that a plan can reach. Limit names what bounds the decode: "drive",
@@ -19,7 +21,7 @@ type Prediction struct {
 func (p *Plan) Predict(m Machine) Prediction {
 	active := float64(p.PinnedBytes + p.StreamedBytes)
 	sweep := func(rows int) (float64, string) {
-		return slowest(m, float64(p.ReadBytes), active, float64(rows)*float64(p.model.FlopsPerToken))
+		return slowest(m, float64(p.ReadBytes), active, rate(float64(rows)*float64(p.model.FlopsPerToken), m.Flops))
 	}
 	one, limit := sweep(1)
 	chunk, _ := sweep(p.Chunk)
@@ -33,10 +35,10 @@ func rate(n, seconds float64) float64 {
 	return n / seconds
 }
 
-// slowest is the time that work needs on a machine, in seconds, and what bounds it. Unknown speeds (0)
-// bound nothing.
-func slowest(m Machine, read, active, operations float64) (float64, string) {
-	seconds, limit := rate(operations, m.Flops), "compute"
+// slowest is the time that work needs on a machine, in seconds, and what bounds it, where computing alone takes so
+// long. Unknown speeds (0) bound nothing.
+func slowest(m Machine, read, active, compute float64) (float64, string) {
+	seconds, limit := compute, "compute"
 	if t := rate(active, m.Memory); t > seconds {
 		seconds, limit = t, "memory"
 	}
@@ -48,11 +50,17 @@ func slowest(m Machine, read, active, operations float64) (float64, string) {
 
 // Work is what a run did, for its roofline.
 type Work struct {
-	Required   int64   // least bytes that any policy reads from the drive at this budget
-	Read       int64   // bytes read from the drive
-	Active     int64   // bytes of weights that the compute passed, wherever they were: read and hit
-	Operations float64 // multiplications and additions
-	Seconds    float64 // taken
+	Required int64   // least bytes that any policy reads from the drive at this budget
+	Read     int64   // bytes read from the drive
+	Active   int64   // bytes of weights and cache that the compute passed, wherever they were: read and hit
+	Floats   float64 // multiplications and additions on binary32
+	Integers float64 // and on 16-bit integers
+	Seconds  float64 // taken
+}
+
+// compute is the time that the operations need at the processor's peak.
+func (w *Work) compute(m Machine) float64 {
+	return rate(w.Floats, m.FloatPeak) + rate(w.Integers, m.IntegerPeak)
 }
 
 // Roofline is how near a run came to what the machine allows, as CLI.md defines it.
@@ -65,8 +73,8 @@ type Roofline struct {
 
 // RooflineOf computes the roofline of a run.
 func RooflineOf(w Work, m Machine) Roofline {
-	least, limit := slowest(m, float64(w.Required), float64(w.Active), w.Operations)
-	done, _ := slowest(m, float64(w.Read), float64(w.Active), w.Operations)
+	least, limit := slowest(m, float64(w.Required), float64(w.Active), w.compute(m))
+	done, _ := slowest(m, float64(w.Read), float64(w.Active), w.compute(m))
 	r := Roofline{Limit: limit, Fraction: rate(least, w.Seconds), DriveFraction: rate(done, w.Seconds), PolicyFraction: 1}
 	if w.Read > w.Required {
 		r.PolicyFraction = float64(w.Required) / float64(w.Read)

@@ -11,25 +11,29 @@ import (
 func alike(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
 
 func TestRoofline(t *testing.T) {
-	m := Machine{Drive: 1e9, Memory: 10e9, Flops: 100e9}
+	m := Machine{Drive: 1e9, Memory: 10e9, Flops: 1, FloatPeak: 100e9, IntegerPeak: 200e9}
 	for name, c := range map[string]struct {
 		work Work
 		want Roofline
 	}{
 		"drive": {
-			Work{Required: 2e9, Read: 2.5e9, Active: 4e9, Operations: 10e9, Seconds: 4},
+			Work{Required: 2e9, Read: 2.5e9, Active: 4e9, Floats: 10e9, Seconds: 4},
 			Roofline{Limit: "drive", Fraction: 0.5, DriveFraction: 0.625, PolicyFraction: 0.8},
 		},
 		"memory": {
-			Work{Active: 10e9, Operations: 10e9, Seconds: 2},
+			Work{Active: 10e9, Floats: 10e9, Seconds: 2},
 			Roofline{Limit: "memory", Fraction: 0.5, DriveFraction: 0.5, PolicyFraction: 1},
 		},
 		"compute": {
-			Work{Active: 1e9, Operations: 100e9, Seconds: 1.25},
+			Work{Active: 1e9, Floats: 100e9, Seconds: 1.25},
 			Roofline{Limit: "compute", Fraction: 0.8, DriveFraction: 0.8, PolicyFraction: 1},
 		},
+		"compute of both kinds": {
+			Work{Active: 1e9, Floats: 25e9, Integers: 100e9, Seconds: 1.25},
+			Roofline{Limit: "compute", Fraction: 0.6, DriveFraction: 0.6, PolicyFraction: 1},
+		},
 		"reads that no policy needs": {
-			Work{Required: 0, Read: 3e9, Active: 10e9, Operations: 0, Seconds: 4},
+			Work{Required: 0, Read: 3e9, Active: 10e9, Seconds: 4},
 			Roofline{Limit: "memory", Fraction: 0.25, DriveFraction: 0.75, PolicyFraction: 0},
 		},
 		"read ahead before the run": {

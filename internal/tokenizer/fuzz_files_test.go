@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -43,9 +44,9 @@ func FuzzStages(f *testing.F) {
 		f.Fatal(err)
 	}
 	for i, line := range strings.Split(string(lines), "\n") {
-		if at := strings.Index(line, `"tokenizer":`); at >= 0 && i%3 == 0 {
-			end := strings.Index(line, `,"cases":`)
-			f.Add([]byte(line[at+len(`"tokenizer":`) : end]))
+		var c stageCase
+		if i%3 == 0 && json.Unmarshal([]byte(line), &c) == nil {
+			f.Add([]byte(c.Tokenizer))
 		}
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {

@@ -18,77 +18,6 @@ const (
 	maxText = 1 << 20
 )
 
-// section is a normalizer, pre-tokenizer, post-processor or decoder as tokenizer.json has it.
-type section struct {
-	Type          string    `json:"type"`
-	Normalizers   []section `json:"normalizers"`
-	Pretokenizers []section `json:"pretokenizers"`
-	Processors    []section `json:"processors"`
-	Decoders      []section `json:"decoders"`
-	Pattern       *struct {
-		String *string `json:"String"`
-		Regex  *string `json:"Regex"`
-	} `json:"pattern"`
-	Behavior         string `json:"behavior"`
-	Invert           bool   `json:"invert"`
-	AddPrefixSpace   *bool  `json:"add_prefix_space"`
-	UseRegex         *bool  `json:"use_regex"`
-	Split            *bool  `json:"split"`
-	Replacement      string `json:"replacement"`
-	PrependScheme    string `json:"prepend_scheme"`
-	IndividualDigits bool   `json:"individual_digits"`
-	Prepend          string `json:"prepend"`
-	Content          string `json:"content"`
-	Start            int    `json:"start"`
-	Stop             int    `json:"stop"`
-	Single           []struct {
-		SpecialToken *struct {
-			ID string `json:"id"`
-		} `json:"SpecialToken"`
-	} `json:"single"`
-	SpecialTokens map[string]struct {
-		IDs []int32 `json:"ids"`
-	} `json:"special_tokens"`
-	Cls                 tokenPair `json:"cls"`
-	Sep                 tokenPair `json:"sep"`
-	CleanText           *bool     `json:"clean_text"`
-	HandleChineseChars  *bool     `json:"handle_chinese_chars"`
-	StripAccents        *bool     `json:"strip_accents"`
-	Lowercase           *bool     `json:"lowercase"`
-	StripLeft           *bool     `json:"strip_left"`
-	StripRight          *bool     `json:"strip_right"`
-	PrecompiledCharsmap string    `json:"precompiled_charsmap"`
-	Delimiter           string    `json:"delimiter"`
-	Length              int       `json:"length"`
-	Prefix              string    `json:"prefix"`
-	Suffix              string    `json:"suffix"`
-	Cleanup             *bool     `json:"cleanup"`
-	PadToken            string    `json:"pad_token"`
-	WordDelimiterToken  string    `json:"word_delimiter_token"`
-}
-
-// tokenPair is a token with its id, written ["[CLS]", 101].
-type tokenPair struct{ value *int32 }
-
-func (p *tokenPair) UnmarshalJSON(b []byte) error {
-	var parts []json.RawMessage
-	if err := json.Unmarshal(b, &parts); err != nil || len(parts) != 2 {
-		return err
-	}
-	return json.Unmarshal(parts[1], &p.value)
-}
-
-// id returns the id, which must be of the vocabulary.
-func (p tokenPair) id(t *Tokenizer) (int32, error) {
-	if p.value == nil {
-		return 0, formatError("the post-processor lacks the id of a token that it adds")
-	}
-	if err := t.vocab.check(*p.value); err != nil {
-		return 0, formatError("the post-processor: %v", err)
-	}
-	return *p.value, nil
-}
-
 // hfFile is what a first pass over tokenizer.json finds: everything but the vocabulary.
 type hfFile struct {
 	normalizer, preTokenizer, postProcessor, decoder section
@@ -337,7 +266,7 @@ func (l *hfLoader) build(config *hfConfig) (*Tokenizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.normAdded = newMatcher(firstLast(inNormal), func(a added) bool { return a.normalized })
+	t.normAdded = newMatcher(inNormal, func(a added) bool { return a.normalized })
 	for i, a := range inNormal { // the library decodes them to what it looks for
 		if a.text != f.added[i].text {
 			if t.shown == nil {
@@ -360,23 +289,6 @@ func (m *hfModel) guessKind() {
 	case m.maxChars != nil:
 		m.kind = "WordPiece"
 	}
-}
-
-// firstLast turns a list of tokens round, control tokens last: of tokens that normalization makes equal the
-// library takes a control token, or the first.
-func firstLast(tokens []added) []added {
-	tokens = slices.Clone(tokens)
-	slices.Reverse(tokens)
-	slices.SortStableFunc(tokens, func(a, b added) int {
-		switch {
-		case a.special == b.special:
-			return 0
-		case b.special:
-			return -1
-		}
-		return 1
-	})
-	return tokens
 }
 
 // normalizedTokens normalizes the texts of added tokens that are looked for in normalized text.

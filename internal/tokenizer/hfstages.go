@@ -52,32 +52,6 @@ func (f *hfFile) isByteLevel() bool {
 	return true
 }
 
-// flat returns the parts of a section without sequences.
-func (s section) flat() []section {
-	switch s.Type {
-	case "":
-		return nil
-	case "Sequence":
-		var all []section
-		for _, list := range [][]section{s.Normalizers, s.Pretokenizers, s.Processors, s.Decoders} {
-			for _, part := range list {
-				all = append(all, part.flat()...)
-			}
-		}
-		return all
-	}
-	return []section{s}
-}
-
-func (s section) has(kind string) bool {
-	for _, part := range s.flat() {
-		if part.Type == kind {
-			return true
-		}
-	}
-	return false
-}
-
 func (l *hfLoader) makeNormalizer(s section) (normalizer, error) {
 	var all normalizers
 	for _, part := range s.flat() {
@@ -156,18 +130,6 @@ func makeReplace(s section) (normalizer, error) {
 		return replacePattern{f, s.Content}, nil
 	}
 	return nil, formatError("a Replace has no pattern")
-}
-
-// growth is how many times longer a decoder's stage may make a token.
-func (s section) growth() int {
-	if s.Type != "Replace" {
-		return 1
-	}
-	match := 1
-	if s.Pattern != nil && s.Pattern.String != nil {
-		match = max(len(*s.Pattern.String), 1)
-	}
-	return 1 + len(s.Content)/match
 }
 
 func (l *hfLoader) makePrecompiled(s section) (normalizer, error) {

@@ -2,8 +2,11 @@ package tokenizer
 
 import "strings"
 
-// onigurumaWord is Oniguruma's \w, between brackets: wider than that of regexp2.
-const onigurumaWord = `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}²³¹¼-¾Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉`
+// Oniguruma's \w, wider than that of regexp2: what a pattern has between brackets, and what alone is in it too.
+const (
+	onigurumaWord  = `\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}Ⓐ-ⓩ🄰-🅉🅐-🅩🅰-🆉`
+	onigurumaAlone = `²³¹¼-¾`
+)
 
 // fromOniguruma writes \w and \W of a pattern for Oniguruma as regexp2 has to see them. A \W between brackets
 // stays: there is no such set.
@@ -25,9 +28,9 @@ func fromOniguruma(pattern string) string {
 		case next == 'w' && bracket:
 			b.WriteString(onigurumaWord)
 		case next == 'w':
-			b.WriteString("[" + onigurumaWord + "]")
+			b.WriteString("[" + onigurumaWord + onigurumaAlone + "]")
 		case next == 'W' && !bracket:
-			b.WriteString("[^" + onigurumaWord + "]")
+			b.WriteString("[^" + onigurumaWord + onigurumaAlone + "]")
 		default:
 			b.WriteByte(c)
 			b.WriteByte(next)

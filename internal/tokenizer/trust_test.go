@@ -96,12 +96,15 @@ func TestEncodeSpansSame(t *testing.T) {
 // TestBorders: the borders of spans that are found in one pass are those that normalizing each beginning gives.
 func TestBorders(t *testing.T) {
 	all := []normalizer{
-		prepend{spaceMark}, replace{" ", spaceMark}, replace{"aab", "b"}, replace{"aa", ""}, replace{"b", "bb"}, lowercase{}, replace{"", "x"}, strip{left: true},
+		prepend{spaceMark}, replace{" ", spaceMark}, replace{"b", "bb"}, // what they rewrite cannot be cut
+		replace{"aab", "b"}, replace{"aa", ""}, lowercase{}, replace{"", "x"}, strip{left: true},
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		var chosen normalizers
+		exact := true
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(all)-1), 1, 3).Draw(t, "normalizers") {
 			chosen = append(chosen, all[i])
+			exact = exact && i < 3
 		}
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", " ", "A", "aab", spaceMark}), 1, 12).Draw(t, "text"), "")
 		at := rapid.SliceOfN(rapid.IntRange(0, len(text)), 0, 6).Draw(t, "places")
@@ -112,13 +115,10 @@ func TestBorders(t *testing.T) {
 		}
 		after := n.normalize(text)
 		got := bordersAfter(at, text, after, n)
-		own, last := true, 0
-		for _, place := range at {
-			own = own && strings.HasPrefix(after, n.normalize(text[:place]))
-		}
+		last := 0
 		for i, place := range at {
 			// A place within what one of several stages rewrites has no border of its own: any near it will do.
-			if last = max(last, borderAfter(text[:place], after, n)); got[i] != last && (own || len(chosen) == 1) {
+			if last = max(last, borderAfter(text[:place], after, n)); got[i] != last && (exact || len(chosen) == 1) {
 				t.Errorf("%+v: %q is %q, and place %d is at %d, want %d", chosen, text, after, place, got[i], last)
 			}
 			if i > 0 && got[i] < got[i-1] || got[i] < 0 || got[i] > len(after) {

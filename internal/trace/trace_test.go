@@ -117,8 +117,7 @@ func TestImport(t *testing.T) {
 	if d := cmp.Diff([]uint16{26, 23, 31, 15, 23, 31, 1, 13}, first.Experts[:8]); d != "" || first.Prefill != 23 || first.Decode != 0 {
 		t.Errorf("the prompt has %d and %d rows: %s", first.Decode, first.Prefill, d)
 	}
-	src, err = Open(f)
-	if err == nil {
+	if _, err = Open(f); err == nil {
 		t.Fatal("a file is read from its middle")
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {

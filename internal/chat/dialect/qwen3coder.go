@@ -1,5 +1,7 @@
 package dialect
 
+import "strings"
+
 // An xmlForm is how <function=NAME> and <parameter=KEY> are written: in which tag, and with what around a value.
 type xmlForm struct {
 	open, end string
@@ -98,12 +100,12 @@ func (f xmlForm) trim(text string) string {
 	if f.around == "" {
 		return text
 	}
-	if len(text) > 0 && text[0] == '\n' {
-		text = text[1:]
+	line := f.around
+	if strings.HasPrefix(text, "\r"+line) { // all line breaks are like that
+		line = "\r" + line
 	}
-	if n := len(text); n > 0 && text[n-1] == '\n' {
-		text = text[:n-1]
-	}
+	text = strings.TrimPrefix(text, line)
+	text = strings.TrimSuffix(text, line)
 	return text
 }
 

@@ -106,6 +106,8 @@ func TestQwen3CoderRules(t *testing.T) {
 		ruleCase{text: "<tool_call><function=f><parameter=s>\na </function> b\n</parameter></function></tool_call>", calls: one("f", `{"s": "a </function> b"}`)},
 		ruleCase{text: "<tool_call><function=f><parameter=s>1</parameter><parameter=s>2</parameter></function><function=g></function></tool_call>", calls: []call{{name: "f", args: `{"s": "2"}`}, {name: "g", args: "{}"}}},
 		ruleCase{text: "<tool_call><function=f><parameter=s></parameter></function></tool_call>", calls: one("f", `{"s": ""}`)},
+		ruleCase{text: "<tool_call>\r\n<function=f>\r\n<parameter=s>\r\nx\r\n</parameter>\r\n</function>\r\n</tool_call>", calls: one("f", `{"s": "x"}`)},
+		ruleCase{text: "<function=f>\n<parameter=s>\nx\r\n\n</parameter>\n</function>", calls: one("f", `{"s": "x\u000d\n"}`)},
 	)
 	checkRules(t, o, asIs("<function=>", "<function=a b></function>", "<tool_call></tool_call>", "<tool_call><function=f></function>", "<function=f>x</function>")...)
 }

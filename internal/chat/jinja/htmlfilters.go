@@ -259,12 +259,12 @@ func (w wrapper) wrap(line string) []string {
 		}
 		var b strings.Builder
 		n, broken := 0, false // at a long word, even if nothing of it had room: then Python keeps the space before it
-		for len(chunks) > 0 && n+utf8.RuneCountInString(chunks[0]) <= w.width {
-			n += utf8.RuneCountInString(chunks[0])
+		for len(chunks) > 0 && n+runesUpTo(chunks[0], w.width) <= w.width {
+			n += runesUpTo(chunks[0], w.width)
 			b.WriteString(chunks[0])
 			chunks = chunks[1:]
 		}
-		if len(chunks) > 0 && utf8.RuneCountInString(chunks[0]) > w.width {
+		if len(chunks) > 0 && runesUpTo(chunks[0], w.width) > w.width {
 			at := byteOf(chunks[0], int64(w.width-n))
 			broken = w.long
 			switch {
@@ -287,18 +287,39 @@ func (w wrapper) wrap(line string) []string {
 	return out
 }
 
+// runesUpTo counts the characters of a text, but no further than one more than most: a long word is cut often.
+func runesUpTo(s string, most int) int {
+	n := 0
+	for range s {
+		if n++; n > most {
+			break
+		}
+	}
+	return n
+}
+
+// word returns the length of the word that a line begins with, or of its part up to a hyphen.
+func (w wrapper) word(line string) int {
+	for i, r := range line {
+		switch {
+		case isSpace(r):
+			return i
+		case w.hyphens && r == '-' && i > 0:
+			if next, _ := utf8.DecodeRuneInString(line[i+1:]); i+1 < len(line) && !isSpace(next) {
+				return i + 1
+			}
+		}
+	}
+	return len(line)
+}
+
 // chunks are words, white space, and the parts of words up to a hyphen.
 func (w wrapper) chunks(line string) []string {
 	var out []string
 	for line != "" {
 		n := strings.IndexFunc(line, func(r rune) bool { return !isSpace(r) })
 		if n == 0 {
-			if n = strings.IndexFunc(line, isSpace); n < 0 {
-				n = len(line)
-			}
-			if at := strings.IndexByte(line[:n], '-'); w.hyphens && at > 0 && at+1 < n {
-				n = at + 1
-			}
+			n = w.word(line)
 		}
 		if n < 0 {
 			n = len(line)

@@ -149,6 +149,23 @@ func TestLongButFine(t *testing.T) {
 	}
 }
 
+// TestLongWords: breaking one long word takes time in proportion to its length, which a quadratic one shows by hours.
+func TestLongWords(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{ ("a" * 2000000) | wordwrap(1) | length }}`:           "3999999",
+		`{{ ("a-" * 1000000) | wordwrap(2) | length }}`:          "2999999",
+		`{{ ("a-b c" * 2) | wordwrap(3) | replace("\n", "|") }}`: "a-b|ca-|b c",
+	} {
+		tmpl, err := Parse(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := tmpl.Render(map[string]Value{}, DefaultLimits); err != nil || text != want {
+			t.Errorf("%s: %q, %v, want %q", source, text, err, want)
+		}
+	}
+}
+
 // TestErrorsSayWhere: an error names the line.
 func TestErrorsSayWhere(t *testing.T) {
 	for source, want := range map[string]string{

@@ -71,12 +71,14 @@ func digitsOf(s string, base int64) string {
 			s = strings.TrimPrefix(s[2:], "_")
 		}
 	}
-	for i := 1; i+1 < len(s); i++ {
-		if s[i] == '_' && s[i-1] != '_' && s[i+1] != '_' {
-			s = s[:i] + s[i+1:]
+	digits := []byte(sign)
+	for i := range len(s) {
+		if s[i] == '_' && i > 0 && i+1 < len(s) && s[i-1] != '_' && s[i+1] != '_' {
+			continue
 		}
+		digits = append(digits, s[i])
 	}
-	return sign + s
+	return string(digits)
 }
 
 func round(c *call) (Value, error) {

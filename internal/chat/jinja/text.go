@@ -1,6 +1,10 @@
 package jinja
 
-import "strings"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Span is a range of bytes of a text.
 type Span struct{ Start, End int }
@@ -79,13 +83,13 @@ func (t Text) with(s string) Text { return Text{s: s, whole: t.tainted(), safe: 
 // cut is a part of the text.
 func (t Text) cut(from, to int) Text {
 	out := Text{s: t.s[from:to], whole: t.whole, safe: t.safe}
-	if t.whole || len(t.user) == 0 {
+	if t.whole || len(t.user) == 0 || from == to {
 		return out
 	}
-	for _, u := range t.user {
-		if u.Start, u.End = max(u.Start, from), min(u.End, to); u.Start < u.End {
-			out.user = append(out.user, Span{u.Start - from, u.End - from})
-		}
+	// Whoever cuts a text into many parts cuts one with many spans.
+	i, _ := slices.BinarySearchFunc(t.user, from, func(u Span, from int) int { return cmp.Compare(u.End, from+1) })
+	for ; i < len(t.user) && t.user[i].Start < to; i++ {
+		out.user = append(out.user, Span{max(t.user[i].Start, from) - from, min(t.user[i].End, to) - from})
 	}
 	return out.tidy()
 }

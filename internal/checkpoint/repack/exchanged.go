@@ -2,6 +2,9 @@ package repack
 
 import (
 	"encoding/binary"
+	"fmt"
+
+	"github.com/spillway/spillway/internal/checkpoint/container"
 )
 
 // GPTQ and AWQ store weights with outputs and inputs exchanged: a row of a tensor holds one or a few
@@ -12,8 +15,8 @@ func (f *File) AddGPTQ(x Ints, rows, cols int) (Matrix, error) {
 	if err := x.bits(2, 3, 4, 8); err != nil {
 		return Matrix{}, err
 	}
-	if cols%32 != 0 || rows*x.Bits%32 != 0 {
-		return Matrix{}, oddColumns(x.Codes, cols, x.group(cols))
+	if err := x.whole(rows, cols); err != nil {
+		return Matrix{}, err
 	}
 	if err := wants(x.Codes, "I32", cols*x.Bits/32, rows); err != nil {
 		return Matrix{}, err
@@ -25,6 +28,17 @@ func (f *File) AddGPTQ(x Ints, rows, cols int) (Matrix, error) {
 	return f.addInts(x, rows, cols, func(m matrix, o *order) []func(j *job) error {
 		return []func(j *job) error{x.gptqCodes(m, o), x.groupScales(m), x.groupZeros(m, func(r int) int { return r })}
 	})
+}
+
+// whole checks that no word is cut: neither one of codes nor one of zero points.
+func (x *Ints) whole(rows, cols int) error {
+	if cols%32 != 0 {
+		return oddColumns(x.Codes, cols, x.group(cols))
+	}
+	if rows*x.Bits%32 != 0 {
+		return fmt.Errorf("tensor %s: %d outputs of %d bits are no whole words of 32 bits", container.Name(x.Codes.Name), rows, x.Bits)
+	}
+	return nil
 }
 
 // exchanged checks scales and zero points.
@@ -192,8 +206,8 @@ func (f *File) AddAWQ(x Ints, rows, cols int) (Matrix, error) {
 	if err := x.bits(4); err != nil {
 		return Matrix{}, err
 	}
-	if cols%32 != 0 || rows%8 != 0 {
-		return Matrix{}, oddColumns(x.Codes, cols, x.group(cols))
+	if err := x.whole(rows, cols); err != nil {
+		return Matrix{}, err
 	}
 	if err := wants(x.Codes, "I32", cols, rows/8); err != nil {
 		return Matrix{}, err

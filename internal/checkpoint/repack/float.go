@@ -133,12 +133,16 @@ func (f *File) AddNF4(x NF4, rows, cols int) (Matrix, error) {
 	return f.addMatrix(m, 0, copyCodes(x.Codes, m, 0), func(j *job) error { return x.scales(j, m) }), nil
 }
 
+// leastNested keeps what scales loads for a read small beside the scratch; files have 256.
+const leastNested = 16
+
+// check checks the scales of so many values.
 func (x *NF4) check(values int64) error {
 	blocks := int((values + int64(x.Block) - 1) / int64(x.Block))
 	if x.Nested == nil {
 		return wants(x.AbsMax, "F32", blocks)
 	}
-	if x.NestedBlock < 1 || x.NestedBlock > 1<<20 || x.Map == nil {
+	if x.NestedBlock < leastNested || x.NestedBlock > 1<<20 || x.Map == nil {
 		return fmt.Errorf("tensor %s: a nested block of %d values, or no map", container.Name(x.AbsMax.Name), x.NestedBlock)
 	}
 	if err := wants(x.AbsMax, "U8", blocks); err != nil {

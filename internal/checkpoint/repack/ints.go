@@ -130,12 +130,12 @@ func (f *File) AddInt8(x Ints, rows, cols int) (Matrix, error) {
 			return Matrix{}, err
 		}
 	}
-	return f.addInts(x, rows, cols, func(m matrix, _ *order) []func(j *job) error {
+	return f.addInts(x, rows, cols, func(m matrix, o *order) []func(j *job) error {
 		zeros := constZero(m, 128)
 		if x.Zeros != nil {
 			zeros = byteZeros(x.Zeros, g, m, 128)
 		}
-		return []func(j *job) error{copyCodes(x.Codes, m, 0x80), func(j *job) error { return g.scales(j, m) }, zeros}
+		return []func(j *job) error{x.rowCodes(m, o, 0x80), func(j *job) error { return g.scales(j, m) }, zeros}
 	})
 }
 
@@ -195,30 +195,31 @@ func (f *File) AddPacked(x Ints, rows, cols int) (Matrix, error) {
 		case x.Zeros != nil:
 			zeros = x.columnZeros(g, m)
 		}
-		return []func(j *job) error{x.packedCodes(m, o), func(j *job) error { return g.scales(j, m) }, zeros}
+		return []func(j *job) error{x.rowCodes(m, o, 0), func(j *job) error { return g.scales(j, m) }, zeros}
 	})
 }
 
-func (x *Ints) packedCodes(m matrix, o *order) func(j *job) error {
+// rowCodes is the pass for codes that lie row by row, without gaps; flip is applied to every code.
+func (x *Ints) rowCodes(m matrix, o *order, flip uint8) func(j *job) error {
 	switch {
 	case x.Bits == 4 && o == nil:
 		return copyHalves(x.Codes, m)
 	case x.Bits == 8 && o == nil:
-		return copyCodes(x.Codes, m, 0)
+		return copyCodes(x.Codes, m, flip)
 	}
 	return func(j *job) error {
 		spots, err := o.spots(j, &m)
 		if err != nil {
 			return err
 		}
-		stride := int64(4 * ceil(m.cols*x.Bits, 32))
+		stride := x.Codes.Bytes / int64(m.rows)
 		mask := uint8(1<<x.Bits - 1)
 		return j.visit(rowsOf(x.Codes, stride, j.r0, j.r1), func(s, count int, b []byte, pitch int) error {
 			for i := range count {
 				row, src := j.row(s+i), b[i*pitch:]
 				for k, spot := range spots {
 					bit := k * x.Bits
-					m.set(row, spot, src[bit/8]>>(bit%8)&mask)
+					m.set(row, spot, src[bit/8]>>(bit%8)&mask^flip)
 				}
 			}
 			return nil

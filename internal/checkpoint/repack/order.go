@@ -3,6 +3,8 @@ package repack
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/spillway/spillway/internal/checkpoint/container"
 )
 
 // order is which group each column of a matrix belongs to (GPTQ's g_idx). With an order the columns of
@@ -31,7 +33,7 @@ func (o *order) sorted(j *job) ([]int32, error) {
 	for k := range place {
 		g := int(int32(binary.LittleEndian.Uint32(raw[4*k:])))
 		if g < 0 || g >= groups || int(next[g]) == min((g+1)*o.group, o.cols) {
-			return nil, fmt.Errorf("tensor %s: column %d is in group %d; expected are %d groups of %d columns", o.t.Name, k, g, groups, o.group)
+			return nil, o.fault("column %d is in group %d; expected are %d groups of %d columns", k, g, groups, o.group)
 		}
 		place[k] = next[g]
 		next[g]++
@@ -39,12 +41,17 @@ func (o *order) sorted(j *job) ([]int32, error) {
 	return place, nil
 }
 
+// fault says what is wrong with the file.
+func (o *order) fault(format string, args ...any) error {
+	return &container.Error{Where: "tensor " + container.Name(o.t.Name), What: fmt.Sprintf(format, args...)}
+}
+
 // check reports an order other than that of the columns.
 func (o *order) check(j *job) error {
 	return j.visit(rowsOf(o.t, 4, 0, o.cols), func(s, count int, b []byte, pitch int) error {
 		for i := range count {
 			if g := int(int32(binary.LittleEndian.Uint32(b[i*pitch:]))); g != (s+i)/o.group {
-				return fmt.Errorf("column %d is in group %d, but the configuration says that columns were not reordered", s+i, g)
+				return o.fault("column %d is in group %d, but the configuration says that columns were not reordered", s+i, g)
 			}
 		}
 		return nil

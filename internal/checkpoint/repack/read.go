@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/spillway/spillway/internal/checkpoint/container"
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/vfs"
@@ -40,10 +41,10 @@ func (j *job) visit(x strip, do func(s, count int, b []byte, pitch int) error) e
 	for s := x.s0; s < x.s1; {
 		b, count, pitch, err := read(x, s, unit)
 		if err != nil {
-			return fmt.Errorf("tensor %s: %w", x.t.Name, err)
+			return fmt.Errorf("tensor %s: %w", container.Name(x.t.Name), err)
 		}
 		if err := do(s, count, b, pitch); err != nil {
-			return fmt.Errorf("tensor %s: %w", x.t.Name, err)
+			return err
 		}
 		s += count
 	}

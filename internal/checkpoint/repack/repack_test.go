@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/spillway/spillway/internal/checkpoint/container"
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/vfs"
@@ -118,6 +119,7 @@ func (s *shelf) every(t *testing.T, f *File) {
 		must(f.AddPacked(x, 50, 96))
 	}
 	must(f.AddInt8(Ints{Codes: s.tensor("q", "I8", 1, 33, 64), Scales: s.tensor("s", "F32", 4, 33, 1), Zeros: s.tensor("z", "I8", 1, 33, 1)}, 33, 64))
+	must(f.AddInt8(Ints{Codes: s.tensor("q", "I8", 1, 33, 96), Scales: s.tensor("s", "F32", 4, 33, 3), Group: 32, Order: order, Ordered: true}, 33, 96))
 	must(f.AddFP8(FP8{Codes: s.tensor("q", "F8_E4M3", 1, 150, 192), Scale: s.tensor("s", "F32", 4, 3, 3), Block: [2]int{64, 64}}, 150, 192))
 	must(f.AddFP8(FP8{Codes: s.tensor("q", "F8_E5M2", 1, 10, 128)}, 10, 128))
 	must(f.AddNF4(NF4{Codes: s.tensor("q", "U8", 1, 50*48, 1), AbsMax: s.tensor("a", "U8", 1, 75), Map: s.tensor("m", "F32", 4, 256), Nested: s.tensor("n", "F32", 4, 5), Block: 64, NestedBlock: 16}, 50, 96))
@@ -188,9 +190,21 @@ func TestMXFP4(t *testing.T) {
 		}
 		at = append(at, m)
 	}
+	// The first expert as a matrix of its own, in the shape that compressed-tensors has.
+	plain := MXFP4{Codes: s.tensor("packed", "U8", 1, rows, cols/2), Scale: s.tensor("scale", "U8", 1, rows, cols/32), Expert: -1}
+	alone, err := f.AddMXFP4(plain, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.close()
 	for i := range s.bytes(x.Scale) {
 		s.bytes(x.Scale)[i] = byte(100 + i)
+	}
+	copy(s.bytes(plain.Codes), s.bytes(x.Codes))
+	copy(s.bytes(plain.Scale), s.bytes(x.Scale))
+	first := read(t, f, at[0].Offset, rows*alone.Type.RowBytes(cols), f.ScratchBytes())
+	if !bytes.Equal(first, read(t, f, alone.Offset, len(first), f.ScratchBytes())) {
+		t.Error("a matrix of its own has other bytes than the same expert of a stack")
 	}
 	values := [8]float64{0, 0.5, 1, 1.5, 2, 3, 4, 6}
 	row := make([]float32, cols)
@@ -241,7 +255,8 @@ func TestOrderRefused(t *testing.T) {
 			}
 			s.close()
 			_, err = f.ReadWith(make([]byte, 100), m.Offset, make([]byte, f.ScratchBytes()))
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "my.g_idx") {
+			var damaged *container.Error
+			if !errors.As(err, &damaged) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "my.g_idx") {
 				t.Errorf("%v", err)
 			}
 		})
@@ -295,5 +310,56 @@ func TestZeroBytes(t *testing.T) {
 	n := rows * packed.Type.RowBytes(cols)
 	if !bytes.Equal(read(t, f, packed.Offset, n, f.ScratchBytes()), read(t, f, bytewise.Offset, n, f.ScratchBytes())) {
 		t.Error("zero points differ")
+	}
+}
+
+// TestOrderOfBytes has the same reordered codes in words and as signed bytes.
+func TestOrderOfBytes(t *testing.T) {
+	const rows, cols = 5, 96
+	s := newShelf()
+	f := s.file()
+	x := Ints{Codes: s.tensor("q", "I32", 4, rows, cols/4), Scales: s.tensor("s", "F32", 4, rows, 3), Order: s.tensor("g_idx", "I32", 4, cols), Ordered: true, Bits: 8, Group: 32}
+	for k := range cols {
+		binary.LittleEndian.PutUint32(s.bytes(x.Order)[4*k:], uint32(k%3))
+	}
+	plain := s.tensor("q", "I8", 1, rows, cols)
+	for i, c := range s.bytes(x.Codes) {
+		s.bytes(plain)[i] = c - 128
+	}
+	packed, err := f.AddPacked(x, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Codes = plain
+	bytewise, err := f.AddInt8(x, rows, cols)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	n := rows * packed.Type.RowBytes(cols)
+	if !bytes.Equal(read(t, f, packed.Offset, n, f.ScratchBytes()), read(t, f, bytewise.Offset, n, f.ScratchBytes())) {
+		t.Error("codes differ")
+	}
+}
+
+// TestCutWords has matrices whose codes or zero points would end within a word.
+func TestCutWords(t *testing.T) {
+	s := newShelf()
+	f := s.file()
+	codes := s.tensor("my.qweight", "I32", 4, 8, 8)
+	for _, c := range []struct {
+		bits, rows, cols int
+		want             string
+	}{{4, 12, 64, "12 outputs of 4 bits"}, {3, 40, 64, "40 outputs of 3 bits"}, {4, 64, 72, "72 columns with a scale for every 24"}} {
+		x := Ints{Codes: codes, Bits: c.bits, Group: 24}
+		adds := []func(Ints, int, int) (Matrix, error){f.AddGPTQ}
+		if c.bits == 4 {
+			adds = append(adds, f.AddAWQ)
+		}
+		for _, add := range adds {
+			if _, err := add(x, c.rows, c.cols); err == nil || !strings.Contains(err.Error(), "my.qweight") || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %s", err, c.want)
+			}
+		}
 	}
 }

@@ -2,6 +2,7 @@
 //
 //	go run ./matmul -out ../matmul_amd64.s -stubs ../matmul_stub_amd64.go -pkg kernel
 //	go run ./matmul -set avx512 -out ../matmul_avx512_amd64.s -stubs ../matmul_stub512_amd64.go -pkg kernel
+//	go run ./matmul -set wide -out ../matmul_wide_amd64.s -stubs ../matmul_wide_stub_amd64.go -pkg kernel
 //	go run ./matmul -set group -out ../matmul_group_amd64.s -stubs ../matmul_group_stub_amd64.go -pkg kernel
 //	go run ./matmul -set iq -out ../matmul_iq_amd64.s -stubs ../matmul_iq_stub_amd64.go -pkg kernel
 //	go run ./matmul -set iq512 -out ../matmul_iq512_amd64.s -stubs ../matmul_iq512_stub_amd64.go -pkg kernel
@@ -31,7 +32,7 @@ const (
 	panelSize  = 640
 )
 
-var set = flag.String("set", "matmul", "which loops to write: matmul; avx512 for the same ones; group for row formats; iq or iq512 for the formats of tables, ternary and binary ones")
+var set = flag.String("set", "matmul", "which loops to write: matmul; avx512 for the same ones; wide for tiles of many rows; group for row formats; iq or iq512 for the formats of tables, ternary and binary ones")
 
 func main() {
 	flag.Parse()
@@ -50,6 +51,10 @@ func main() {
 		return
 	case "avx512":
 		generate512()
+		Generate()
+		return
+	case "wide":
+		generateWide()
 		Generate()
 		return
 	case "iq512":

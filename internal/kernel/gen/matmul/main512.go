@@ -20,3 +20,21 @@ func generate512() {
 		emitIntTile512(tileKind{run: 16, offset: true}, n)
 	}
 }
+
+// generateWide emits the products with many rows of activations.
+func generateWide() {
+	for _, run := range []int{32, 16} {
+		widen(tileKind{run: run})
+		for _, nx := range []int{12, 8, 4, 2, 1} {
+			emitWideTile(tileKind{run: run}, nx)
+			emitWideTile(tileKind{run: run, offset: true}, nx)
+		}
+	}
+	for _, f := range formats512 {
+		if batched[f.name] {
+			f.batch()
+		}
+	}
+	batchTwice()
+	batchTotals()
+}

@@ -17,13 +17,13 @@ const (
 	pieceStride = 8 * 32
 )
 
-// rowPointers returns the first bytes of up to 6 rows.
+// rowPointers returns the first bytes of rows.
 func rowPointers(first, stride Register, n int) (rows []Mem, bases []Register) {
 	bases = []Register{first}
-	if n > 3 {
+	for i := 3; i < n; i += 3 {
 		far := GP64()
 		LEAQ(Mem{Base: stride, Index: stride, Scale: 2}, far)
-		ADDQ(first, far)
+		ADDQ(bases[i/3-1], far)
 		bases = append(bases, far)
 	}
 	for i := range n {
@@ -308,15 +308,7 @@ func (t *intTile512) addRuns(r, p, half int, v, scale, offset VecVirtual) {
 
 // fold16 adds a group's 16 runs: sums of even ones lie in t.even, odd are those of odd ones.
 func (t *intTile512) fold16(odd []VecVirtual) {
-	join := func(half int) []uint32 { // run 8·half + i, for both rows
-		words := make([]uint32, 16)
-		for k := range words {
-			i := k % 8
-			words[k] = uint32(k/8*8 + 4*half + i/2 + i%2*16)
-		}
-		return words
-	}
-	low, high := load512(constant512("join0", join(0)...)), load512(constant512("join1", join(1)...))
+	low, high := load512(constant512("join0", joinWords(0)...)), load512(constant512("join1", joinWords(1)...))
 	for i, o := range odd {
 		e, h := load512(t.even.Offset(64*i)), ZMM()
 		VMOVDQU32(e, h)
@@ -345,6 +337,16 @@ func (t *intTile512) fold16(odd []VecVirtual) {
 			}
 		}
 	}
+}
+
+// joinWords takes runs 8·half + i of both rows from sums of even and of odd ones.
+func joinWords(half int) []uint32 {
+	words := make([]uint32, 16)
+	for k := range words {
+		i := k % 8
+		words[k] = uint32(k/8*8 + 4*half + i/2 + i%2*16)
+	}
+	return words
 }
 
 // spreadWords are the blocks of 32 of the runs of a half, twice.

@@ -24,19 +24,28 @@ func (f *format512) unpack() {
 			PREFETCHT1(r.at(0, prefetchAhead512+i))
 			PREFETCHT1(r.at(1, prefetchAhead512+i))
 		}
-		if f.run == 32 {
-			f.unpack32(r, dst)
-		} else {
-			f.unpack16(r, dst)
-		}
+		f.eachPiece(r, func(piece int, v VecVirtual) { VMOVDQU32(v, mem(dst, pieceStride*piece)) })
 		for h := range f.phases() {
-			f.storePairScales(r, dst, h)
+			scale, minimum := f.pairScales(r, h)
+			VMOVUPS(scale, mem(dst, pieceStride*(pieceScale+h)))
+			if minimum != nil {
+				VMOVUPS(minimum, mem(dst, pieceStride*(pieceMin+h)))
+			}
 		}
 		ADDQ(U32(uint32(f.group)), r.w[0])
 		ADDQ(U32(uint32(f.group)), r.w[1])
 		ADDQ(U32(octetSize), dst)
 	})
 	end()
+}
+
+// eachPiece yields the words of a group of both rows, in the order of pieces.
+func (f *format512) eachPiece(r *rows512, yield func(piece int, v VecVirtual)) {
+	if f.run == 32 {
+		f.unpack32(r, yield)
+	} else {
+		f.unpack16(r, yield)
+	}
 }
 
 // transpose returns vectors d whose lanes have dword d of the same lane of all four.
@@ -60,7 +69,7 @@ func transpose(a [4]VecVirtual) (d [4]VecVirtual) {
 }
 
 // unpack32: dword 4j + 2·row + i of the transposed has block run8(j, i) of the row.
-func (f *format512) unpack32(r *rows512, dst Register) {
+func (f *format512) unpack32(r *rows512, yield func(piece int, v VecVirtual)) {
 	var w [2][4]VecVirtual // by part, then 2·row + i
 	for row := range 2 {
 		f.weights(r, row, 0, func(i int, ws ...VecVirtual) {
@@ -77,13 +86,13 @@ func (f *format512) unpack32(r *rows512, dst Register) {
 	for q := range w {
 		for d, z := range transpose(w[q]) {
 			VPERMD(z, index, z)
-			f.storeWords(dst, q, d, z)
+			f.words(q, d, z, yield)
 		}
 	}
 }
 
 // unpack16: dword 4j + 2h + i of a row's transposed has its run 8h + run8(j, i).
-func (f *format512) unpack16(r *rows512, dst Register) {
+func (f *format512) unpack16(r *rows512, yield func(piece int, v VecVirtual)) {
 	var rows [2][4]VecVirtual
 	for row := range 2 {
 		var w [4]VecVirtual
@@ -104,13 +113,13 @@ func (f *format512) unpack16(r *rows512, dst Register) {
 			z := ZMM()
 			VMOVDQU32(rows[0][d], z)
 			VPERMT2D(rows[1][d], index, z)
-			f.storeWords(dst, q, d, z)
+			f.words(q, d, z, yield)
 		}
 	}
 }
 
-// storeWords stores the even and the odd bytes of z, which are dword d of unit q of all blocks.
-func (f *format512) storeWords(dst Register, q, d int, z VecVirtual) {
+// words yields the even and the odd bytes of z, which are dword d of unit q of all blocks.
+func (f *format512) words(q, d int, z VecVirtual, yield func(piece int, v VecVirtual)) {
 	for odd := range 2 {
 		v := ZMM()
 		switch {
@@ -127,27 +136,27 @@ func (f *format512) storeWords(dst Register, q, d int, z VecVirtual) {
 		if f.zero != 0 {
 			VPSUBW(constant512(fmt.Sprint("zero", f.zero), uint32(f.zero)*0x10001), v, v)
 		}
-		VMOVDQU32(v, mem(dst, pieceStride*((2*q+odd)*4+d)))
+		yield((2*q+odd)*4+d, v)
 	}
 }
 
-func (f *format512) storePairScales(r *rows512, dst Register, h int) {
+// pairScales returns the scales and minima, or nil, of runs 8h to 8h+7 of both rows.
+func (f *format512) pairScales(r *rows512, h int) (scale, minimum VecVirtual) {
 	words := make([]uint32, 16)
 	for k := range words {
 		words[k/2%2*8+f.run8(k/4, k%2)] = uint32(k)
 	}
 	index := load512(constant512("byRow"+f.name, words...))
-	scale, minimum := f.scales(r, h)
+	scale, minimum = f.scales(r, h)
 	VPERMPS(scale, index, scale)
-	VMOVUPS(scale, mem(dst, pieceStride*(pieceScale+h)))
 	if f.offset == 0 {
-		return
+		return scale, nil
 	}
 	VPERMPS(minimum, index, minimum)
 	if f.offset > 0 {
 		VPXORD(constant512("sign", 0x80000000), minimum, minimum)
 	}
-	VMOVUPS(minimum, mem(dst, pieceStride*(pieceMin+h)))
+	return scale, minimum
 }
 
 // interleave emits the copying of a row into a panel of 8.

@@ -1,0 +1,3 @@
+package kernel
+
+func docSets() []docSet { return []docSet{{name: "NEON", ops: &neonMatmul}} }
