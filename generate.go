@@ -37,6 +37,7 @@ type Request struct {
 	// trained limit leaves. A prompt and an answer that do not fit the context are refused with a
 	// *TooLongError.
 	MaxTokens int
+	Clip      bool      // an answer whose length MaxTokens leaves open ends where the context does
 	Sampling  *Sampling // nil: the model's suggestion, else greedy
 	Stop      []string  // texts that end the answer and are not part of it
 	IgnoreEnd bool      // go on after the model's end tokens
@@ -217,6 +218,9 @@ func (m *Model) request(r Request, a *Answer) (engine.Request, error) {
 	req := engine.Request{
 		IDs: a.PromptIDs, MaxTokens: m.MaxTokens(r, len(a.PromptIDs)),
 		Sampling: m.defaults.Sampling, End: m.defaults.End, Logits: r.Logits,
+	}
+	if room := m.options.Context - len(req.IDs); r.Clip && r.MaxTokens == 0 && room > 0 {
+		req.MaxTokens = min(req.MaxTokens, room)
 	}
 	if r.Sampling != nil {
 		req.Sampling = *r.Sampling

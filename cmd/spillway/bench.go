@@ -16,11 +16,11 @@ import (
 
 type benchCommand struct {
 	Model       string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
-	Prefill     []int  `short:"p" help:"Prompt tokens; 0 leaves the test out." default:"512" placeholder:"N"`
-	Decode      []int  `short:"n" help:"Tokens to generate; 0 leaves the test out." default:"64" placeholder:"N"`
-	Batch       []int  `short:"b" help:"Sequences at a time." default:"1" placeholder:"N"`
-	Depth       []int  `short:"d" help:"Tokens in the cache before." default:"0" placeholder:"N"`
-	Repetitions int    `short:"r" help:"Runs of each test, after one to warm up." default:"5" placeholder:"N"`
+	Prefill     []int  `short:"p" help:"Prompt tokens; 0 leaves the test out. Default: 512." default:"512" placeholder:"N"`
+	Decode      []int  `short:"n" help:"Tokens to generate; 0 leaves the test out. Default: 64." default:"64" placeholder:"N"`
+	Batch       []int  `short:"b" help:"Sequences at a time. Default: 1." default:"1" placeholder:"N"`
+	Depth       []int  `short:"d" help:"Tokens in the cache before. Default: 0." default:"0" placeholder:"N"`
+	Repetitions int    `short:"r" help:"Runs of each test, after one to warm up. Default: 5." default:"5" placeholder:"N"`
 }
 
 func (*benchCommand) Help() string {
@@ -160,11 +160,13 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 			options.Context = max(options.Context, t.positions())
 		}
 	}
+	s.tellTrained(o, options.Context)
 	m, err := s.start(ctx, o, options)
 	if err != nil {
-		return err
+		return shorter(err, "context", s.flags.Context)
 	}
 	results := make([]benchResult, 0, len(tests))
+	bar := s.newProgress("")
 	for i, t := range tests {
 		if s.flags.Verbose {
 			fmt.Fprintf(s.stderr, "%s, %d sequences\n", t.name(), t.batch)
@@ -173,12 +175,18 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 		if i == 0 {
 			loaded = s.watchLoading(o, m)
 		}
-		r, err := runTest(ctx, m, t, c.Repetitions, loaded)
+		r, err := runTest(ctx, m, t, c.Repetitions, func(run int) {
+			loaded()
+			bar.say("%s, batch %d: run %d of %d", t.name(), t.batch, run, c.Repetitions)
+		})
+		loaded()
 		if err != nil {
+			bar.end()
 			return errors.Join(err, m.Close())
 		}
 		results = append(results, r)
 	}
+	bar.end()
 	p := m.CurrentPlan()
 	var cache report.Cache
 	cache.Type, cache.Lossy = m.Options().CacheType()
@@ -213,11 +221,13 @@ func (r benchResult) row(speeds plan.Machine) benchRow {
 	}
 }
 
-func runTest(ctx context.Context, m *spillway.Model, t benchTest, repetitions int, warm func()) (benchResult, error) {
+func runTest(ctx context.Context, m *spillway.Model, t benchTest, repetitions int, next func(run int)) (benchResult, error) {
 	r := benchResult{test: t}
 	for i := range repetitions + 1 {
+		if i > 0 {
+			next(i)
+		}
 		run, err := runOnce(ctx, m, t)
-		warm()
 		if err != nil {
 			return r, err
 		}

@@ -62,11 +62,13 @@ func (c *chatCommand) start(ctx context.Context, s *session, o *opened, text *te
 	if _, err := c.samplingFlags.request(o.Defaults()); err != nil {
 		return nil, err
 	}
-	if err := c.useTemplate(o); err != nil {
+	if err := c.useTemplateOf(s, o); err != nil {
 		return nil, err
 	}
+	s.tellTrained(o, max(s.flags.Context, c.MaxTokens))
 	if n := s.flags.Context; n > 0 {
-		return s.startChat(ctx, o, text, n)
+		m, err := s.startChat(ctx, o, text, n)
+		return m, shorter(err, "context", n)
 	}
 	whole := o.Layout().Context
 	n, err := fittingContext(o, whole, spillway.ModelOptions{Exact: s.flags.Exact, KV: s.flags.KV})

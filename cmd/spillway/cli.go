@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -29,6 +32,8 @@ func (g globals) check() error {
 	switch {
 	case g.Context < 0:
 		return usagef("--context is %d; give a positive number of tokens", g.Context)
+	case g.Context > mostTokens:
+		return usagef("--context is %d; at most %d tokens make sense", g.Context, mostTokens)
 	case g.Threads < 0:
 		return usagef("--threads is %d; give a positive number", g.Threads)
 	case g.Threads > spillway.MaxThreads():
@@ -104,6 +109,19 @@ func (p *parsed) globals() globals { return p.flags }
 // exited is how kong's --help leaves the parser.
 type exited int
 
+// usual writes what other programs understand, too, as we have it: help, help COMMAND and --version.
+func usual(args []string) []string {
+	switch {
+	case len(args) == 0:
+		return []string{"--help"}
+	case args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case args[0] == "--version":
+		return append([]string{"version"}, args[1:]...)
+	}
+	return args
+}
+
 // parse reads the command line; a nil result without an error means that help was printed.
 func (s *session) parse(args []string) (result *parsed, err error) {
 	defer func() {
@@ -113,11 +131,10 @@ func (s *session) parse(args []string) (result *parsed, err error) {
 			}
 		}
 	}()
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
+	args = usual(args)
 	var c cli
-	defaults := &settings{getenv: s.getenv, environ: s.environ}
+	defaults := &settings{getenv: s.getenv, environ: s.environ, origins: origins{}}
+	s.origins = defaults.origins
 	parser, err := kong.New(&c, append(grammar(args),
 		kong.Name("spillway"),
 		kong.Description("Runs language models that are larger than the memory they are given, exactly as released."),
@@ -132,8 +149,9 @@ func (s *session) parse(args []string) (result *parsed, err error) {
 	}
 	context, err := parser.Parse(args)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("%w (try spillway %s--help)", err, commandOf(err))}
+		return nil, s.parseError(err, args)
 	}
+	c.KV = strings.ToLower(c.KV)
 	selected := context.Selected()
 	result = &parsed{selected.Target.Addr().Interface().(command), c.globals}
 	if err := cmp.Or(c.check(), checkUsed(context, result.command), checkPositive(context)); err != nil {
@@ -160,7 +178,7 @@ func checkUsed(context *kong.Context, c command) error {
 // checkPositive refuses a 0 that somebody wrote where leaving the flag out means the default.
 func checkPositive(context *kong.Context) error {
 	for _, p := range context.Path {
-		if p.Flag == nil || !slices.Contains([]string{"context", "max-tokens", "layers"}, p.Flag.Name) {
+		if p.Flag == nil || !slices.Contains([]string{"context", "threads", "max-tokens", "layers"}, p.Flag.Name) {
 			continue
 		}
 		if n, ok := context.FlagValue(p.Flag).(int); ok && n == 0 {
@@ -168,6 +186,47 @@ func checkPositive(context *kong.Context) error {
 		}
 	}
 	return nil
+}
+
+// parseError is what is wrong with a command line, in words that do not need kong.
+func (s *session) parseError(err error, args []string) error {
+	if errors.Is(err, fs.ErrNotExist) { // --config
+		return err
+	}
+	var usage usageError
+	if errors.As(err, &usage) {
+		return usage
+	}
+	text := err.Error()
+	flag, rest, ok := strings.Cut(text, ": expected ")
+	if ok && strings.HasSuffix(rest, "flag); perhaps try "+between(rest, "perhaps try ", "?")+"?") {
+		return usageError{notFlag(flag, between(rest, `but got "`, `" (`))}
+	}
+	if strings.HasPrefix(rest, "a valid 64 bit ") {
+		text = fmt.Sprintf("%s: %q is no whole number, or too large", flag, between(rest, `but got "`, `"`))
+	}
+	if strings.HasPrefix(flag, "--") {
+		text += s.origins.of(strings.TrimPrefix(flag, "--"))
+	}
+	if args[0] == "run" && strings.HasPrefix(text, "unknown flag") {
+		text += "; a prompt that begins with - goes behind --"
+	}
+	return usageError{fmt.Errorf("%s (try spillway %s--help)", text, commandOf(err))}
+}
+
+// notFlag says what is wrong with a value that looks like a flag.
+func notFlag(flag, value string) error {
+	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		return fmt.Errorf("%s is %s; give a number from 0 on", flag, value)
+	}
+	return fmt.Errorf("%s has no value, as %.80q looks like a flag; %s=VALUE takes any", flag, value, flag)
+}
+
+// between is the part of s from the end of one text to the next place of another one.
+func between(s, from, to string) string {
+	_, s, _ = strings.Cut(s, from)
+	s, _, _ = strings.Cut(s, to)
+	return s
 }
 
 // commandOf names the command that was recognised before the error, with a space after it.

@@ -19,18 +19,19 @@ func chatCommands() []chatCommandLine {
 	return []chatCommandLine{
 		{name: "/help", help: "this text", do: (*conversation).help},
 		{name: "/reset", help: "forget the conversation", do: (*conversation).reset},
-		{name: "/system", argument: "[TEXT]", help: "set the system message, or remove it, and forget the conversation", do: (*conversation).setSystem},
+		{name: "/system", argument: "[TEXT]", help: "set the system message and forget the conversation; - removes it, without TEXT it is shown", do: (*conversation).setSystem},
 		{name: "/undo", help: "forget the last question and its answer", do: (*conversation).undo},
 		{name: "/save", argument: "FILE", help: "write the conversation to a file", do: (*conversation).save},
 		{name: "/load", argument: "FILE", help: "go on with a conversation from a file", do: (*conversation).load},
 		{name: "/tokens", argument: "[TEXT]", help: "how full the context is, or the tokens of a text", do: (*conversation).tokens},
 		{name: "/stats", help: "what the last answer cost", do: (*conversation).stats},
-		{name: "/exit", help: "leave (Ctrl-D too)", aliases: []string{"/quit", "/bye"}},
+		{name: "/exit", help: "leave (/quit, /bye and Ctrl-D too)", aliases: []string{"/quit", "/bye"}},
 	}
 }
 
-const chatKeys = `A line that ends in \ goes on in the next one; """ begins and ends a text of several lines; what is pasted
-is one input. Up and down recall what was typed in this session, with ↵ for a line break.
+const chatKeys = `A line that begins with // is a text that begins with one slash. A line that ends in \ goes on in the
+next one; """ begins and ends a text of several lines; what is pasted is one input, and no command.
+Up and down recall what was typed in this session, with ↵ for a line break.
 `
 
 func findCommand(name string) (chatCommandLine, bool) {
@@ -53,15 +54,38 @@ func (c *conversation) help(string) error {
 
 func (c *conversation) reset(string) error {
 	c.turns = nil
+	c.confirm("the conversation is forgotten")
 	return nil
 }
 
+// confirm says to a person that a command did what it should.
+func (c *conversation) confirm(what string) {
+	if c.typed && !c.session.flags.Quiet {
+		fmt.Fprintln(c.stderr, what)
+	}
+}
+
 func (c *conversation) setSystem(text string) error {
-	c.system, c.turns = text, nil
+	switch {
+	case text == "" && c.system == "":
+		fmt.Fprintln(c.stderr, "there is no system message")
+	case text == "":
+		fmt.Fprintf(c.stderr, "the system message: %s\n", visible(c.system, 10000))
+	case text == "-":
+		c.system, c.turns = "", nil
+		c.confirm("the system message is removed, the conversation forgotten")
+	default:
+		c.system, c.turns = text, nil
+		c.confirm("the system message is set, the conversation forgotten")
+	}
 	return nil
 }
 
 func (c *conversation) undo(string) error {
+	if len(c.turns) == 0 {
+		fmt.Fprintln(c.stderr, "there is nothing to undo")
+		return nil
+	}
 	for n := len(c.turns) - 1; n >= 0; n-- { // a loaded conversation may have tool messages between
 		role := c.turns[n].Role
 		c.turns = c.turns[:n]
@@ -69,6 +93,7 @@ func (c *conversation) undo(string) error {
 			break
 		}
 	}
+	c.confirm("the last question and its answer are forgotten")
 	return nil
 }
 

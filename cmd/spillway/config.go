@@ -12,6 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/spillway/spillway/internal/kernel"
 )
 
 // maxConfig is how much of a configuration file is read.
@@ -23,6 +25,18 @@ type settings struct {
 	getenv  func(string) (string, bool)
 	environ func() []string
 	file    map[string]string // of the configuration file, by the flags' names
+	origins origins
+}
+
+// origins say where the values of flags are from that the command line leaves open.
+type origins map[string]string
+
+// of is a remark on where a flag's value is from, if not from the command line.
+func (o origins) of(flag string) string {
+	if from := o[flag]; from != "" {
+		return " (from " + from + ")"
+	}
+	return ""
 }
 
 var globalNames = []string{"memory", "context", "threads", "exact", "kv", "json", "quiet", "verbose"}
@@ -35,10 +49,12 @@ func (s *settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 	if !slices.Contains(globalNames, flag.Name) {
 		return nil, nil
 	}
-	if v, ok := s.getenv("SPILLWAY_" + strings.ToUpper(flag.Name)); ok {
+	if v, ok := s.getenv(envPrefix + strings.ToUpper(flag.Name)); ok {
+		s.origins[flag.Name] = envPrefix + strings.ToUpper(flag.Name)
 		return v, nil
 	}
 	if v, ok := s.file[flag.Name]; ok {
+		s.origins[flag.Name] = "the configuration file"
 		return v, nil
 	}
 	return nil, nil
@@ -48,6 +64,11 @@ func (s *settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any,
 func (s *settings) load(context *kong.Context) error {
 	if err := s.checkEnvironment(); err != nil {
 		return err
+	}
+	if set, _ := s.getenv(envPrefix + "CPU"); set != "" {
+		if err := kernel.Use(strings.ToLower(set)); err != nil {
+			return usagef("%sCPU: %w", envPrefix, err)
+		}
 	}
 	path, _ := s.getenv("SPILLWAY_CONFIG")
 	for _, p := range context.Path {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -49,13 +52,18 @@ func (e *editor) line(more bool) (string, error) {
 	defer restore()
 	e.terminal.SetPrompt(map[bool]string{false: "> ", true: "… "}[more])
 	e.keys.forget()
+	e.keys.cooked = true
 	typed, err := e.terminal.ReadLine()
 	if err != nil {
 		return "", e.ended(err, more)
 	}
 	e.warned = false
-	e.history.add(typed, e.keys)
-	return strings.ReplaceAll(e.keys.expand(typed), lineBreak, "\n"), nil
+	text := e.keys.expand(typed)
+	if !more && !strings.HasPrefix(strings.TrimSpace(typed), "/") {
+		text = asText(text) // what was pasted is no command
+	}
+	e.history.add(text)
+	return strings.ReplaceAll(text, lineBreak, "\n"), nil
 }
 
 // ended tells Ctrl-C, which the library reports as an end, from Ctrl-D.
@@ -133,8 +141,8 @@ func (h *history) At(i int) string { return h.lines[len(h.lines)-1-i] }
 // maxRecalled is the longest line that the editor can hold, in bytes to be safe.
 const maxRecalled = 4000
 
-func (h *history) add(typed string, p *pasteReader) {
-	text := strings.ReplaceAll(strings.TrimSuffix(p.expand(typed), "\n"), "\n", lineBreak)
+func (h *history) add(text string) {
+	text = strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", lineBreak)
 	text = strings.ReplaceAll(text, "\t", "    ")
 	if strings.TrimSpace(text) == "" || len(text) > maxRecalled || len(h.lines) > 0 && h.lines[len(h.lines)-1] == text {
 		return
@@ -143,10 +151,16 @@ func (h *history) add(typed string, p *pasteReader) {
 	h.lines = h.lines[max(len(h.lines)-maxHistory, 0):]
 }
 
-// completeCommand completes a slash command at the tab key.
+// completeCommand completes a slash command, or the file that it names, at the tab key.
 func completeCommand(line string, pos int, key rune) (string, int, bool) {
 	if key != '\t' || pos != len(line) || !strings.HasPrefix(line, "/") {
 		return "", 0, false
+	}
+	for _, command := range []string{"/load ", "/save "} {
+		if name, ok := strings.CutPrefix(line, command); ok {
+			name = completeFile(name)
+			return command + name, len(command + name), name != ""
+		}
 	}
 	var found string
 	for _, c := range chatCommands() {
@@ -158,4 +172,34 @@ func completeCommand(line string, pos int, key rune) (string, int, bool) {
 		}
 	}
 	return found, len(found), found != ""
+}
+
+// completeFile adds what the names of all files that begin so have in common; "" if there are none.
+func completeFile(name string) string {
+	dir, base := filepath.Split(name)
+	entries, err := os.ReadDir(cmp.Or(dir, "."))
+	if err != nil {
+		return ""
+	}
+	common, found := "", false
+	for _, e := range entries {
+		n := e.Name()
+		if !strings.HasPrefix(n, base) || base == "" && strings.HasPrefix(n, ".") {
+			continue
+		}
+		if e.IsDir() {
+			n += string(filepath.Separator)
+		}
+		if !found {
+			common, found = n, true
+		}
+		for !strings.HasPrefix(n, common) {
+			_, size := utf8.DecodeLastRuneInString(common)
+			common = common[:len(common)-size]
+		}
+	}
+	if common == "" {
+		return ""
+	}
+	return dir + common
 }

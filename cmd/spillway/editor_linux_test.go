@@ -111,6 +111,9 @@ func TestEditor(t *testing.T) {
 		t.Fatal("a terminal gets no editor")
 	}
 	l := &lineReader{e, 1 << 12}
+	dir := t.TempDir()
+	writeFile(t, dir+"/chat-1.json", "")
+	writeFile(t, dir+"/chat-2.json", "")
 	const up, left = "\x1b[A", "\x1b[D"
 	for _, test := range []struct{ keys, want string }{
 		{"hello\r", "hello"},
@@ -123,6 +126,11 @@ func TestEditor(t *testing.T) {
 		{up + "?\r", "look: one\ntwo    x ok?"},
 		{"\x1b[200~short\x1b[201~ paste\r", "short paste"},
 		{"\x1b[200~\x03a\nb\x1b[201~\r", "a\nb"},
+		{"\x1b[200~/etc\n/usr\x1b[201~\r", "//etc\n/usr"},
+		{up + "\r", "//etc\n/usr"},
+		{"/load " + dir + "/ch\t\r", "/load " + dir + "/chat-"},
+		{"/load " + dir + "/chat-1\t\r", "/load " + dir + "/chat-1.json"},
+		{"/system \x1b[200~a\nb\x1b[201~\r", "/system a\nb"},
 	} {
 		if got := c.enter(l, test.keys); got.text != test.want || got.err != nil {
 			t.Errorf("%q: %q, %v, want %q", test.keys, got.text, got.err, test.want)
@@ -160,6 +168,12 @@ func TestEditorEnds(t *testing.T) {
 	}
 	if r := c.enter(l, "\x04"); !errors.Is(r.err, io.EOF) {
 		t.Errorf("after Ctrl-D: %q, %v", r.text, r.err)
+	}
+	// Ctrl-D while an answer comes counts at the next prompt.
+	c.forget()
+	io.WriteString(c.master, "\x04")
+	if r := <-next(l); !errors.Is(r.err, io.EOF) {
+		t.Errorf("after Ctrl-D before the prompt: %q, %v", r.text, r.err)
 	}
 	after, err := unix.IoctlGetTermios(int(c.tty.Fd()), unix.TCGETS)
 	if err != nil || *after != *before {

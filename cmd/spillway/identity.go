@@ -51,9 +51,9 @@ var identityPrompts = []int{33, 9, 2}
 
 // settings returns the rows of the table: first everything in memory on one thread, then each
 // setting alone and together with others.
+// The first rows take the instruction set in use, which SPILLWAY_CPU chooses.
 func identitySettings() []setting {
-	isas := kernel.ISAs()
-	best := isas[len(isas)-1]
+	best := kernel.ISA()
 	rows := []setting{
 		{1, 1, 512, 1, best},
 		{1, 2, 512, 3, best},
@@ -64,8 +64,10 @@ func identitySettings() []setting {
 		{0, 4, 1, 1, best},
 		{0, 1, 7, 2, best},
 	}
-	for _, isa := range isas[:len(isas)-1] {
-		rows = append(rows, setting{0, 2, 512, 3, isa})
+	for _, isa := range kernel.ISAs() {
+		if isa != best {
+			rows = append(rows, setting{0, 2, 512, 3, isa})
+		}
 	}
 	return rows
 }
@@ -79,7 +81,8 @@ func proveIdentity(ctx context.Context, s *session, model string) (err error) {
 	before := kernel.ISA()
 	defer func() { err = errors.Join(err, kernel.Use(before)) }()
 	table := identityTable{Same: true}
-	if err := s.identityFits(ctx, path); err != nil {
+	settings := identitySettings()
+	if err := s.identityFits(ctx, path, settings); err != nil {
 		return err
 	}
 	line := func(format string, args ...any) error {
@@ -92,7 +95,7 @@ func proveIdentity(ctx context.Context, s *session, model string) (err error) {
 	if err := line("%-12s %7s %5s %5s %-6s %14s  %s", "budget", "threads", "chunk", "batch", "cpu", "read in sweeps", "sha256 of all logits"); err != nil {
 		return err
 	}
-	for _, x := range identitySettings() {
+	for _, x := range settings {
 		row, err := s.identityRow(ctx, path, x)
 		if err != nil {
 			return err
@@ -123,9 +126,9 @@ func (x setting) options() spillway.ModelOptions {
 
 // identityFits plans all rows before the first one runs: a refusal names the memory that does for
 // every one of them.
-func (s *session) identityFits(ctx context.Context, path modelPath) error {
+func (s *session) identityFits(ctx context.Context, path modelPath, settings []setting) error {
 	var largest *spillway.TooSmallError
-	for _, x := range identitySettings() {
+	for _, x := range settings {
 		if err := kernel.Use(x.cpu); err != nil {
 			return err
 		}

@@ -109,6 +109,14 @@ func TestExitCodes(t *testing.T) {
 		"inspect " + t.TempDir():                              exitFile,
 		"run --prompt-file /none/there":                       exitFailed,
 		"inspect no/such":                                     exitFailed,
+		"version --config /none/there":                        exitFailed,
+		"run hi --chat-template none.jinja":                   exitFailed,
+		"run hi --chat-template none":                         exitUsage,
+		"run hi --max-tokens -1":                              exitUsage,
+		"run hi --max-tokens 99999999":                        exitUsage,
+		"plan storyteller --context 99999999":                 exitUsage,
+		"plan storyteller --threads 0":                        exitUsage,
+		"probe storyteller --ids-file /none/there --out x":    exitFailed,
 	} {
 		s, out := testSession(t, nil)
 		if got := s.main(strings.Fields(command)); got != want {

@@ -33,7 +33,7 @@ func objects(answer func(*chat.Object) (any, error)) func(line []byte) (any, err
 	return func(line []byte) (any, error) {
 		request := new(chat.Object)
 		if err := request.UnmarshalJSON(line); err != nil {
-			return nil, err
+			return nil, plainJSON(err)
 		}
 		return answer(request)
 	}
@@ -46,8 +46,12 @@ func eachLine(ctx context.Context, in io.Reader, out io.Writer, answer func(line
 	w := bufio.NewWriter(out)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
+	first := true
 	for last := false; !last && ctx.Err() == nil; {
-		line, tooLong, err := readLine(lines)
+		line, tooLong, err := readBounded(lines, maxLine)
+		if first {
+			line, first = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf")), false // some editors begin files so
+		}
 		if last = errors.Is(err, io.EOF); err != nil && !last {
 			return errors.Join(fmt.Errorf("reading stdin: %w", err), w.Flush())
 		}
@@ -81,12 +85,12 @@ func replyTo(line []byte, tooLong bool, answer func(line []byte) (any, error)) a
 	return reply
 }
 
-// readLine reads a line without holding more of it than maxLine bytes. The last one may have no end; it
+// readBounded reads a line without holding more of it than most bytes. The last one may have no end; it
 // comes with io.EOF.
-func readLine(r *bufio.Reader) (line []byte, tooLong bool, err error) {
+func readBounded(r *bufio.Reader, most int) (line []byte, tooLong bool, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(part) > maxLine; tooLong {
+		if tooLong = tooLong || len(line)+len(part) > most; tooLong {
 			line = nil
 		} else {
 			line = append(line, part...)

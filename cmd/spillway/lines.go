@@ -36,7 +36,9 @@ func (l *lineReader) next() (string, error) {
 		size += len(line) + 1
 		switch {
 		case err == nil && size > l.most+1:
-			return "", fmt.Errorf("an input is longer than %d bytes", l.most)
+			return "", l.skip(in, line)
+		case errors.Is(err, errLongInput) && in.begun():
+			return "", l.skip(in, "")
 		case errors.Is(err, errDropped):
 			in, size = input{}, 0
 			continue
@@ -50,6 +52,33 @@ func (l *lineReader) next() (string, error) {
 		}
 	}
 }
+
+// errLongInput is an input that is too long; the next one may do.
+var errLongInput = errors.New("too long")
+
+// skip drops the rest of an input that is too long.
+func (l *lineReader) skip(in input, line string) error {
+	for !in.add(line) {
+		in.parts = nil
+		if !in.quoted {
+			in.parts = []string{""}
+		}
+		var err error
+		if line, err = l.source.line(true); err != nil {
+			break
+		}
+	}
+	return longInput("an input", l.most)
+}
+
+func longInput(what string, most int) error {
+	return &longInputError{fmt.Sprintf("%s is longer than %d bytes", what, most)}
+}
+
+type longInputError struct{ text string }
+
+func (e *longInputError) Error() string        { return e.text }
+func (e *longInputError) Is(target error) bool { return target == errLongInput }
 
 // An input is what its lines have been so far.
 type input struct {
@@ -79,35 +108,57 @@ func (in *input) add(line string) (last bool) {
 func (in *input) text() string {
 	text := strings.Join(in.parts, "\n")
 	if in.quoted {
-		return strings.TrimSuffix(text, "\n")
+		return asText(strings.TrimSuffix(text, "\n"))
 	}
 	return text
 }
 
+// asText makes an input of a text that is no command, whatever it begins with.
+func asText(text string) string {
+	rest := strings.TrimSpace(text)
+	if !strings.HasPrefix(rest, "/") {
+		return text
+	}
+	return strings.Replace(text, "/", "//", 1)
+}
+
 // plainLines reads from a pipe, a file, or a terminal without an editor.
 type plainLines struct {
-	lines   chan string
+	lines   chan plainLine
 	failed  error           // set before lines is closed
 	prompt  func(more bool) // shows that input is awaited
 	warn    func()          // says how to leave, at an interrupt while nothing was computed
 	warned  bool
+	most    int // bytes of a line
 	signals <-chan os.Signal
 }
 
 func newPlainLines(r io.Reader, most int, signals <-chan os.Signal, prompt func(more bool), warn func()) *plainLines {
-	l := &plainLines{lines: make(chan string), prompt: prompt, warn: warn, signals: signals}
+	l := &plainLines{lines: make(chan plainLine), prompt: prompt, warn: warn, most: most, signals: signals}
 	go func() {
 		defer close(l.lines)
-		s := bufio.NewScanner(r)
-		s.Buffer(nil, most)
-		for s.Scan() {
-			l.lines <- s.Text()
-		}
-		if l.failed = s.Err(); errors.Is(l.failed, bufio.ErrTooLong) {
-			l.failed = fmt.Errorf("a line is longer than %d bytes", most)
+		b := bufio.NewReader(r)
+		for {
+			line, tooLong, err := readBounded(b, most)
+			if len(line) > 0 || tooLong {
+				text := strings.TrimSuffix(strings.TrimSuffix(string(line), "\n"), "\r")
+				l.lines <- plainLine{text, tooLong}
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					l.failed = err
+				}
+				return
+			}
 		}
 	}()
 	return l
+}
+
+// A plainLine is a line, or that it was too long.
+type plainLine struct {
+	text    string
+	tooLong bool
 }
 
 // line returns the next line; a second interrupt in a row is errInterrupted.
@@ -116,8 +167,11 @@ func (l *plainLines) line(more bool) (string, error) {
 	select {
 	case line, ok := <-l.lines:
 		l.warned = false
-		if ok {
-			return line, nil
+		switch {
+		case ok && line.tooLong:
+			return "", longInput("a line", l.most)
+		case ok:
+			return line.text, nil
 		}
 		if l.failed != nil {
 			return "", l.failed

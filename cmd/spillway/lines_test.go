@@ -18,14 +18,15 @@ func pipedLines(text string, most int) *lineReader {
 
 func TestLines(t *testing.T) {
 	for text, want := range map[string][]string{
-		"a\nb\n":                        {"a", "b"},
-		"a\\\nb\nc":                     {"a\nb", "c"},
-		"a\\":                           {"a"},
-		"\"\"\"\na\n\n\"b\"\n\"\"\"\nc": {"a\n\n\"b\"", "c"},
-		"\"\"\"a\"\"\"\n":               {"a"},
-		"\"\"\"a\nb":                    {"a\nb"},
-		"":                              nil,
-		"\r\n":                          {""},
+		"a\nb\n":                         {"a", "b"},
+		"a\\\nb\nc":                      {"a\nb", "c"},
+		"a\\":                            {"a"},
+		"\"\"\"\na\n\n\"b\"\n\"\"\"\nc":  {"a\n\n\"b\"", "c"},
+		"\"\"\"a\"\"\"\n":                {"a"},
+		"\"\"\"a\nb":                     {"a\nb"},
+		"\"\"\"\n/a\n/b\"\"\"\n/c\\\n/d": {"//a\n/b", "/c\n/d"},
+		"":                               nil,
+		"\r\n":                           {""},
 	} {
 		l := pipedLines(text, longestLine)
 		var got []string

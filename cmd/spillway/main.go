@@ -25,6 +25,7 @@ type session struct {
 	getenv  func(string) (string, bool)
 	environ func() []string // KEY=VALUE; nil: not looked at
 	flags   globals
+	origins origins         // of the global flags
 	told    map[string]bool // notes that were printed; shared by copies of the session
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/budget"
@@ -16,6 +17,8 @@ import (
 type opened struct {
 	*spillway.Checkpoint
 	rt *spillway.Runtime
+
+	template string // what --chat-template chose
 }
 
 // open makes a runtime and reads what the model says about itself.
@@ -34,7 +37,7 @@ func (s *session) open(ctx context.Context, path modelPath) (*opened, error) {
 		return nil, errors.Join(err, rt.Close())
 	}
 	s.tellDirect(c.Catalog())
-	return &opened{c, rt}, nil
+	return &opened{Checkpoint: c, rt: rt}, nil
 }
 
 // tellDirect says once why reads go through the page cache, if they do.
@@ -59,6 +62,21 @@ func (s *session) tell(note string) {
 	fmt.Fprintf(s.stderr, "note: %s\n", note)
 }
 
+// tellTrained notes a context beyond what the model was trained for.
+func (s *session) tellTrained(o *opened, n int) {
+	if most := o.Layout().Context; most > 0 && n > most {
+		s.tell(fmt.Sprintf("the context of %d tokens is longer than the %d that the model was trained for: what lies beyond may make little sense", n, most))
+	}
+}
+
+// shorter adds to a refusal for want of memory that a flag asks for a lot.
+func shorter(err error, flag string, tokens int) error {
+	if tokens <= spillway.DefaultMaxTokens || !noRoom(err) {
+		return err
+	}
+	return fmt.Errorf("%w; a lower --%s than %d needs less", err, flag, tokens)
+}
+
 // openNamed is open for a MODEL argument.
 func (s *session) openNamed(ctx context.Context, model string) (*opened, error) {
 	path, err := s.resolve(model)
@@ -76,7 +94,7 @@ func (s *session) runtime() (*spillway.Runtime, error) {
 	}
 	limit, err := budget.ParseLimit(s.flags.Memory, memory)
 	if err != nil {
-		return nil, usagef("--memory: %w", err)
+		return nil, usagef("--memory: %s%s", strings.TrimPrefix(err.Error(), "memory: "), s.origins.of("memory"))
 	}
 	if s.flags.Verbose {
 		fmt.Fprintf(s.stderr, "memory: cap %s (--memory %s)\n", report.Bytes(limit), s.flags.Memory)

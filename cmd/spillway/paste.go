@@ -27,6 +27,7 @@ type pasteReader struct {
 	size    int               // bytes of those
 
 	interrupted bool // Ctrl-C was among the keys
+	cooked      bool // what is read next may have been typed while the terminal was not in raw mode
 }
 
 const (
@@ -34,6 +35,7 @@ const (
 	pasteEnd   = "\x1b[201~"
 	pasteShort = 512 // bytes that are put into the line itself
 	keyCtrlC   = 3
+	keyCtrlD   = 4
 )
 
 func (p *pasteReader) Read(b []byte) (int, error) {
@@ -41,6 +43,7 @@ func (p *pasteReader) Read(b []byte) (int, error) {
 		n, err := p.r.Read(p.raw[:])
 		p.in, p.full = append(p.in, p.raw[:n]...), n == len(p.raw)
 		p.look()
+		p.cooked = false
 		if err != nil && len(p.out) == 0 {
 			p.out, p.in = append(p.out, p.in...), nil // an unfinished mark was keys
 			if len(p.out) == 0 {
@@ -93,6 +96,9 @@ func (p *pasteReader) unfinished(mark string) int {
 
 func (p *pasteReader) take(b []byte) {
 	if !p.pasting {
+		if p.cooked {
+			b = bytes.ReplaceAll(b, []byte{0}, []byte{keyCtrlD}) // so the system keeps it
+		}
 		p.interrupted = p.interrupted || bytes.IndexByte(b, keyCtrlC) >= 0
 		p.out = append(p.out, b...)
 		return

@@ -66,15 +66,16 @@ func (c *planCommand) print(s *session, o *opened) error {
 		tokens = planContext
 	}
 	options := spillway.ModelOptions{Context: tokens, Exact: s.flags.Exact, KV: s.flags.KV}
+	s.tellTrained(o, s.flags.Context)
 	p, err := o.Plan(options)
 	if err != nil {
-		return err
+		return shorter(err, "context", s.flags.Context)
 	}
 	speeds, err := o.Measure(p, s.flags.Exact)
 	if err != nil {
 		return err
 	}
-	forecast := p.Predict(speeds)
+	forecast := known(p.Predict(speeds), speeds)
 	var cache report.Cache
 	cache.Type, cache.Lossy = options.CacheType()
 	if s.flags.JSON {
@@ -88,6 +89,25 @@ func (c *planCommand) print(s *session, o *opened) error {
 		})
 	}
 	return describePlan(s.stdout, o, p, tokens, cache, speeds, forecast)
+}
+
+// known leaves out the speeds that something bounds which was not measured.
+func known(f plan.Prediction, m plan.Machine) plan.Prediction {
+	if m.Memory <= 0 {
+		f.Decode = 0
+	}
+	if m.Flops <= 0 {
+		f.Prefill = 0
+	}
+	return f
+}
+
+// tokenSpeed writes tokens per second; 0 was not measured.
+func tokenSpeed(v float64) string {
+	if v <= 0 {
+		return "not measured"
+	}
+	return report.Speedy(1, 1/v) + " tokens/s"
 }
 
 func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report.Cache, speeds plan.Machine, forecast plan.Prediction) error {
@@ -109,8 +129,8 @@ func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report
 	}
 	line("drive %s, memory %s, products %s", report.Rate(speeds.Drive), report.Rate(speeds.Memory), report.Operations(speeds.Flops))
 	if forecast.Decode > 0 {
-		line("at most %.3g tokens/s decoding, bound by the %s; %.3g tokens/s for prompts, in chunks of %d", forecast.Decode, forecast.Limit,
-			forecast.Prefill, p.Chunk)
+		line("at most %s decoding, bound by the %s; prompts, in chunks of %d: %s", tokenSpeed(forecast.Decode), forecast.Limit,
+			p.Chunk, tokenSpeed(forecast.Prefill))
 	} else {
 		line("the speed was not measured; prompts go in chunks of %d", p.Chunk)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -170,8 +171,22 @@ func (c *probeCommand) runProbe(ctx context.Context, s *session, o *opened, targ
 	err = p.write(ctx, target)
 	if err == nil && s.flags.JSON {
 		err = s.printJSON(probeResult{Out: c.Out, Positions: len(ids), Greedy: p.greedy, Taps: taps})
+	} else if err == nil && !s.flags.Quiet {
+		s.tellProbed(c.Out, len(ids), len(p.greedy), len(taps))
 	}
 	return err
+}
+
+// tellProbed says what was written.
+func (s *session) tellProbed(out string, positions, greedy, taps int) {
+	text := fmt.Sprintf("%s: %s", visible(out, 200), count(positions, "position"))
+	if greedy > 0 {
+		text += ", " + count(greedy, "greedy token")
+	}
+	if taps > 0 {
+		text += ", " + count(taps, "tap")
+	}
+	fmt.Fprintln(s.stderr, text)
 }
 
 // startProbe starts a model for probes of n tokens. Every position's logits are wanted: many rows at

@@ -52,6 +52,17 @@ func (p *progress) set(done, total int64) {
 		report.Bytes(done)+" of "+report.Bytes(total), p.left(done, total, now))
 }
 
+// say shows what is being done where that is not counted in bytes.
+func (p *progress) say(format string, args ...any) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shown = time.Now()
+	fmt.Fprintf(p.w, "\r"+format+"\x1b[K", args...)
+}
+
 // left estimates the time to go.
 func (p *progress) left(done, total int64, now time.Time) string {
 	elapsed := now.Sub(p.start).Seconds()

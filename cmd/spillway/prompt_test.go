@@ -189,7 +189,7 @@ func TestChatNotes(t *testing.T) {
 	}
 }
 
-// An input that cannot be taken ends the conversation, which is printed still.
+// An input that is too long has no answer, and the conversation goes on.
 func TestChatLongLine(t *testing.T) {
 	s, out := testSession(t, nil)
 	stdin, err := os.Open(writeFile(t, filepath.Join(t.TempDir(), "talk"), "Hi\n"+strings.Repeat("x", 2*freeText+1)+"\nHi\n"))
@@ -200,7 +200,8 @@ func TestChatLongLine(t *testing.T) {
 	s.stdin = stdin
 	code := s.main([]string{"chat", "--json", "--memory", "128MiB", "--max-tokens", "2"})
 	if got := out.String(); code != exitFailed || !strings.Contains(got, `{"messages":[{"role":"user","content":"Hi"},`) ||
-		!strings.HasSuffix(got, "\nspillway: a line is longer than 65536 bytes\n") {
+		strings.Count(got, `"role":"assistant"`) != 2 || !strings.Contains(got, `"errors":["a line is longer than 65536 bytes"]`) ||
+		!strings.HasSuffix(got, "\nspillway: 1 turn failed\n") {
 		t.Errorf("exit code %d: %s", code, got)
 	}
 }
@@ -246,5 +247,15 @@ func (s *session) tellDirectOf(t *testing.T, model string) {
 	s.tellDirect(cat)
 	if err := cat.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A turn that was stopped before its first token leaves nothing behind.
+func TestNothingAnswered(t *testing.T) {
+	s, out := testSession(t, nil)
+	c := &conversation{session: s, turns: []spillway.Message{{Role: "user", Content: "x"}}}
+	c.keep(&spillway.Answer{FinishReason: spillway.FinishCancelled})
+	if len(c.turns) != 0 || !strings.Contains(out.String(), "nothing was answered") {
+		t.Errorf("%+v: %s", c.turns, out)
 	}
 }

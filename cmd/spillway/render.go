@@ -16,15 +16,15 @@ import (
 
 type renderCommand struct {
 	linesOnly
-	Model string    `arg:"" help:"Model: a GGUF file, a folder (one with only a tokenizer will do), a .jinja template, or a known name."`
-	Now   time.Time `help:"What templates take for the present, as in 2025-03-14T09:26:53Z. Default: the time." placeholder:"TIME"`
+	Model string `arg:"" help:"Model: a GGUF file, a folder (one with only a tokenizer will do), a .jinja template, or a known name."`
+	Now   string `help:"What templates take for the present, as in 2025-03-14T09:26:53Z. Default: the time." placeholder:"TIME"`
 	templateFlag
 }
 
 func (*renderCommand) Help() string {
 	return "Writes messages as the model's chat template does. Reads JSON lines on stdin and answers each with a line: \n\n" +
 		`{"messages": […], "tools": […], "kwargs": {"add_generation_prompt": true, "enable_thinking": false}} gives {"text": "…"}, or {"error": "…"}. ` +
-		"\n\nWith \"spans\": true the answer also has \"user\": the ranges of bytes of the text that came from the messages.\n\n" +
+		"\n\nadd_generation_prompt and continue_final_message may stand beside the messages, too. With \"spans\": true the answer also has \"user\": the ranges of bytes of the text that came from the messages.\n\n" +
 		"Example:\n\n  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | spillway render model.gguf"
 }
 
@@ -33,7 +33,11 @@ func (c *renderCommand) run(s *session) error {
 	if err != nil {
 		return err
 	}
-	r.now = c.Now
+	if c.Now != "" {
+		if r.now, err = time.Parse(time.RFC3339, c.Now); err != nil {
+			return usagef("--now: %.40q is no time; one is written 2025-03-14T09:26:53Z", c.Now)
+		}
+	}
 	if err := c.useTemplate(templateSet{r.set}); err != nil {
 		return err
 	}
@@ -135,12 +139,24 @@ func (r *renderer) line(request *chat.Object) (any, error) {
 	if in.Tools, ok = request.Get("tools").([]any); !ok && request.Get("tools") != nil {
 		return nil, errors.New("tools is no list")
 	}
+	for key, into := range map[string]*bool{"add_generation_prompt": &in.AddGenerationPrompt, "continue_final_message": &in.ContinueFinalMessage} {
+		if v := request.Get(key); v != nil {
+			if *into, ok = v.(bool); !ok {
+				return nil, fmt.Errorf("%s is neither true nor false", key)
+			}
+		}
+	}
 	kwargs, ok := request.Get("kwargs").(*chat.Object)
 	if !ok && request.Get("kwargs") != nil {
 		return nil, errors.New("kwargs is no object")
 	}
 	if ok {
 		setArguments(&in, kwargs)
+	}
+	for i, tool := range in.Tools {
+		if _, ok := tool.(*chat.Object); !ok {
+			return nil, fmt.Errorf("tool %d is no object", i)
+		}
 	}
 	t, err := r.set.For(len(in.Tools) > 0)
 	if err != nil {

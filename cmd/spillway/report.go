@@ -23,6 +23,9 @@ func newReport(o *opened, m *spillway.Model, a *spillway.Answer) *report.Report 
 		},
 		Notes: notes(o.Checkpoint),
 	}
+	if o.template != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("the chat template is %s (--chat-template)", visible(o.template, 80)))
+	}
 	if a.Content != a.Text {
 		r.Content, r.Reasoning = a.Content, a.Reasoning
 	}

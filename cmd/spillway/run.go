@@ -133,7 +133,7 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 	if o.Embedding() {
 		return errVectors(o)
 	}
-	if err := c.useTemplate(o); err != nil {
+	if err := c.useTemplateOf(s, o); err != nil {
 		return err
 	}
 	r, err := c.encode(ctx, s, o, prompt)
@@ -144,9 +144,10 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 	if n := o.MaxTokens(r, len(r.IDs)); n > planned-len(r.IDs) {
 		return &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
 	}
+	s.tellTrained(o, planned)
 	m, err := s.start(ctx, o, spillway.ModelOptions{Context: planned})
 	if err != nil {
-		return err
+		return shorter(shorter(err, "max-tokens", c.MaxTokens), "context", s.flags.Context)
 	}
 	return generateAndReport(ctx, s, o, m, r)
 }

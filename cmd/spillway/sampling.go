@@ -36,6 +36,9 @@ func (f *samplingFlags) request(d spillway.Defaults) (spillway.Request, error) {
 	if f.MaxTokens < 0 {
 		return spillway.Request{}, usagef("--max-tokens is %d; give a positive number", f.MaxTokens)
 	}
+	if f.MaxTokens > mostTokens {
+		return spillway.Request{}, usagef("--max-tokens is %d; at most %d make sense", f.MaxTokens, mostTokens)
+	}
 	read := spillway.Dialects{Tool: f.Dialect, Reasoning: f.Reasoning}
 	if err := read.Check(); err != nil {
 		return spillway.Request{}, usageError{err}

@@ -8,6 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spillway/spillway"
 )
@@ -20,6 +23,7 @@ type savedChat struct {
 }
 
 func (c *conversation) save(name string) error {
+	name = c.expand(name)
 	err := c.writeChat(name)
 	if err != nil {
 		fmt.Fprintln(c.stderr, oneLine(err.Error()))
@@ -36,7 +40,7 @@ func (c *conversation) writeChat(name string) error {
 	if err := mayReplace(name); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(savedChat{c.o.Name(), c.messages()}, "", "  ")
+	text, err := json.MarshalIndent(savedChat{c.o.Name(), append([]spillway.Message{}, c.messages()...)}, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -64,21 +68,46 @@ func mayReplace(name string) error {
 // writeWhole writes a file beside its place and puts it there when it is whole.
 func writeWhole(name string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".spillway-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), name)
+		_, err = f.Write(text)
+		if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+			err = os.Rename(f.Name(), name)
+		}
+		if err != nil {
+			os.Remove(f.Name())
+		}
 	}
 	if err != nil {
-		os.Remove(f.Name())
+		return fmt.Errorf("writing %s: %w", visible(name, 200), cause(err))
+	}
+	return nil
+}
+
+// cause is what the system said of a file, without the name of a temporary one.
+func cause(err error) error {
+	var path *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &link):
+		return link.Err
 	}
 	return err
 }
 
+// expand puts the home folder in the place of a ~ at the beginning of a name, as shells do.
+func (s *session) expand(name string) string {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		if home := s.home(rest); home != "" {
+			return home
+		}
+	}
+	return name
+}
+
 func (c *conversation) load(name string) error {
+	name = c.expand(name)
 	chat, err := c.loadChat(name)
 	if err != nil {
 		fmt.Fprintln(c.stderr, oneLine(err.Error()))
@@ -89,6 +118,9 @@ func (c *conversation) load(name string) error {
 		c.system, c.turns = m[0].Content, m[1:]
 	}
 	fmt.Fprintf(c.stderr, "loaded %s from %s\n", count(len(chat.Messages), "message"), visible(name, 200))
+	if chat.Model != "" && chat.Model != c.o.Name() {
+		fmt.Fprintf(c.stderr, "note: it was saved from another model, %s\n", visible(chat.Model, 80))
+	}
 	return nil
 }
 
@@ -121,12 +153,40 @@ func readChat(name string, size int64) (*savedChat, error) {
 	d.DisallowUnknownFields()
 	var chat savedChat
 	if err := d.Decode(&chat); err != nil {
-		return nil, fmt.Errorf("%s is no saved conversation: %w", visible(name, 200), err)
+		return nil, fmt.Errorf("%s is no saved conversation: %w", visible(name, 200), plainJSON(err))
+	}
+	if chat.Messages == nil {
+		return nil, fmt.Errorf("%s is no saved conversation: it has no messages", visible(name, 200))
 	}
 	for i, m := range chat.Messages {
-		if m.Role == "" {
-			return nil, fmt.Errorf("%s is no saved conversation: message %d has no role", visible(name, 200), i+1)
+		if what := wrongMessage(m); what != "" {
+			return nil, fmt.Errorf("%s is no saved conversation: message %d %s", visible(name, 200), i+1, what)
 		}
 	}
 	return &chat, nil
+}
+
+// wrongMessage says what a message lacks that a template needs; "" if it does.
+func wrongMessage(m spillway.Message) string {
+	const longest = 32
+	letter := func(r rune) bool { return unicode.IsLetter(r) || r == '_' }
+	var content struct{ Content any }
+	switch {
+	case m.Role == "":
+		return "has no role"
+	case utf8.RuneCountInString(m.Role) > longest || strings.ContainsFunc(m.Role, func(r rune) bool { return !letter(r) }):
+		return fmt.Sprintf("has the role %.40q; system, user, assistant and tool are known, and other words of up to %d letters", m.Role, longest)
+	case json.Unmarshal(m.Raw, &content) != nil:
+		return "is no object"
+	}
+	switch content.Content.(type) {
+	case string, []any:
+	case nil:
+		if len(m.ToolCalls) == 0 {
+			return "has no content"
+		}
+	default:
+		return "has a content that is neither a text nor a list of parts"
+	}
+	return ""
 }

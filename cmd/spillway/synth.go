@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spillway/spillway/internal/report"
@@ -41,6 +43,9 @@ func (c *synthCommand) run(s *session) error {
 		Force: c.Force, Workers: s.flags.Threads,
 		Progress: bar.set,
 	})
+	if err == nil {
+		s.tellReplaced(result)
+	}
 	var usage synth.UsageError
 	switch {
 	case errors.As(err, &usage):
@@ -54,4 +59,17 @@ func (c *synthCommand) run(s *session) error {
 			report.Count(result.Parameters), report.Bytes(result.Bytes))
 	}
 	return nil
+}
+
+// tellReplaced notes how much of the weights has another type than the one that was asked for.
+func (s *session) tellReplaced(r synth.Result) {
+	if len(r.Replaced) == 0 {
+		return
+	}
+	total := int64(0)
+	for _, n := range r.Replaced {
+		total += n
+	}
+	s.tell(fmt.Sprintf("%.0f %% of the weights are in %s instead, as their rows are no whole blocks of what %s asks for",
+		100*float64(total)/float64(r.Bytes), strings.Join(slices.Sorted(maps.Keys(r.Replaced)), ", "), r.Type))
 }

@@ -48,6 +48,9 @@ func (c *conversation) loop() error {
 		switch {
 		case errors.Is(err, io.EOF):
 			return c.end()
+		case errors.Is(err, errLongInput):
+			c.refuse(err.Error())
+			continue
 		case err != nil:
 			return errors.Join(err, c.end())
 		}
@@ -80,16 +83,22 @@ func (c *conversation) ask(more bool) {
 
 // turn does what one input says; done ends the conversation.
 func (c *conversation) turn(text string) (done bool, err error) {
-	name, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	line := strings.TrimSpace(text)
 	switch {
-	case name == "":
+	case line == "":
 		return false, nil
-	case !strings.HasPrefix(name, "/"):
+	case strings.HasPrefix(line, "//"):
+		return false, c.say(strings.Replace(text, "/", "", 1))
+	case !strings.HasPrefix(line, "/"):
 		return false, c.say(text)
+	}
+	name, rest := line, ""
+	if i := strings.IndexAny(line, " \t\n"); i >= 0 {
+		name, rest = line[:i], line[i:]
 	}
 	command, ok := findCommand(name)
 	if !ok {
-		fmt.Fprintf(c.stderr, "there is no command %s; /help lists them\n", visible(name, 40))
+		fmt.Fprintf(c.stderr, "there is no command %s; /help lists them, // begins a text with a slash\n", visible(name, 40))
 		return false, nil
 	}
 	if command.do == nil {
@@ -114,14 +123,14 @@ func (c *conversation) say(text string) error {
 	if err != nil {
 		return err
 	}
-	r.Messages, r.Conversation = c.messages(), c.cache
+	r.Messages, r.Conversation, r.Clip = c.messages(), c.cache, true
 	out := newStream(c.session, c.loaded)
 	a, err := c.answer(r, out)
 	err = errors.Join(err, out.end(a != nil))
 	var long *spillway.TooLongError
 	switch {
 	case errors.As(err, &long):
-		c.fail(fmt.Sprintf("the conversation has %d tokens and its context %d: /reset or /undo makes room, --context plans for more", long.Prompt, long.Context))
+		c.fail(c.tooLong(long))
 		return nil
 	case out.err != nil:
 		return err
@@ -129,14 +138,46 @@ func (c *conversation) say(text string) error {
 		c.fail(oneLine(err.Error()))
 		return nil
 	}
+	c.keep(a)
+	if context := c.m.Options().Context; a.FinishReason == spillway.FinishLength && r.MaxTokens == 0 && len(a.PromptIDs)+len(a.IDs) >= context {
+		c.tell(fmt.Sprintf("answers are cut at the context's end, at %d tokens: /reset or /undo makes room, --context plans for more", context))
+	}
+	return nil
+}
+
+// keep adds an answer to the conversation; without one the question is taken back.
+func (c *conversation) keep(a *spillway.Answer) {
+	if len(a.IDs) == 0 {
+		c.turns = c.turns[:len(c.turns)-1]
+		fmt.Fprintln(c.stderr, "nothing was answered; the question is taken back")
+		return
+	}
 	c.turns = append(c.turns, spillway.Message{Role: "assistant", Content: a.Content, Reasoning: a.Reasoning, ToolCalls: a.ToolCalls})
 	c.count(a)
-	return nil
+}
+
+// tooLong says why a turn does not fit, and what would make it.
+func (c *conversation) tooLong(long *spillway.TooLongError) string {
+	what := fmt.Sprintf("the conversation has %s and its context %d", count(long.Prompt, "token"), long.Context)
+	remedy := "--context plans for more"
+	if long.Prompt < long.Context && long.MaxTokens > 0 {
+		what += fmt.Sprintf(", which leaves no room for an answer of %d", long.MaxTokens)
+		remedy = "raise --context or lower --max-tokens"
+	}
+	if len(c.turns) > 1 && c.flags.MaxTokens < long.Context {
+		remedy = "/reset or /undo makes room, " + remedy
+	}
+	return what + ": " + remedy
 }
 
 // fail takes the last question back and says why.
 func (c *conversation) fail(why string) {
 	c.turns = c.turns[:len(c.turns)-1]
+	c.refuse(why)
+}
+
+// refuse says why an input had no answer.
+func (c *conversation) refuse(why string) {
 	c.failed = append(c.failed, why)
 	fmt.Fprintln(c.stderr, why)
 }
@@ -210,6 +251,6 @@ func (c *conversation) end() error {
 	}
 	c.speed.LoadSeconds = c.m.LoadTime().Seconds()
 	return errors.Join(c.printJSON(chatResult{
-		c.messages(), modelReport(c.o.Checkpoint), memoryReport(c.o.rt, c.m.CurrentPlan()), c.speed, c.failed,
+		append([]spillway.Message{}, c.messages()...), modelReport(c.o.Checkpoint), memoryReport(c.o.rt, c.m.CurrentPlan()), c.speed, c.failed,
 	}), failed)
 }

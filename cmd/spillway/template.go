@@ -6,8 +6,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/chat"
 )
 
@@ -41,7 +44,10 @@ func (f templateFlag) useTemplate(user templateUser) error {
 	switch {
 	case err == nil:
 		err = user.UseTemplateText(name, text)
-	case errors.Is(err, fs.ErrNotExist) && !looksLikePath(name) && !strings.HasSuffix(name, ".jinja"):
+	case !errors.Is(err, fs.ErrNotExist):
+	case looksLikePath(name), strings.HasSuffix(name, ".jinja"):
+		return fmt.Errorf("--chat-template: %w", err)
+	default:
 		err = user.UseTemplate(name)
 	}
 	if err != nil {
@@ -54,7 +60,7 @@ func (f templateFlag) useTemplate(user templateUser) error {
 func readTemplate(name string) (string, error) {
 	info, err := os.Stat(name)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%s: %w", visible(name, 200), cause(err))
 	}
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is no file: %w", visible(name, 200), fs.ErrNotExist)
@@ -76,3 +82,38 @@ type templateSet struct{ *chat.Set }
 
 func (s templateSet) UseTemplate(name string) error           { return s.Use(name) }
 func (s templateSet) UseTemplateText(name, text string) error { return s.UseSource(name, text) }
+
+// useTemplateOf does what --chat-template asks for, and notes control tokens that are none to the model.
+func (f templateFlag) useTemplateOf(s *session, o *opened) error {
+	if f.ChatTemplate == "" {
+		return nil
+	}
+	if err := f.useTemplate(o); err != nil {
+		return err
+	}
+	o.template = o.TemplateName()
+	if lacking := lackingTokens(o); len(lacking) > 0 && o.template != "zephyr" { // which writes roles as text
+		s.tell(fmt.Sprintf("the chat template %s writes %s, which the model's vocabulary lacks: the model reads it as mere text",
+			visible(o.template, 80), strings.Join(lacking, ", ")))
+	}
+	return nil
+}
+
+// lackingTokens are what look like control tokens in a prompt and are none of the vocabulary.
+func lackingTokens(o *opened) []string {
+	tok, err := o.Tokenizer()
+	if err != nil {
+		return nil // an error where the tokenizer is used
+	}
+	text, err := o.Render([]spillway.Message{{Role: "user", Content: "x"}})
+	if err != nil {
+		return nil // and where the template is
+	}
+	var lacking []string
+	for _, token := range regexp.MustCompile(`<[|｜][^<>|｜\s]{1,40}[|｜]>|<(?:start|end)_of_turn>`).FindAllString(text, -1) {
+		if _, ok := tok.ID(token); !ok && !slices.Contains(lacking, token) {
+			lacking = append(lacking, token)
+		}
+	}
+	return lacking
+}

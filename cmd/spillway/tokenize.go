@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 
 	"github.com/spillway/spillway/internal/tokenizer"
 	"github.com/spillway/spillway/internal/vfs"
@@ -76,7 +78,7 @@ type (
 func tokenizeLine(t *tokenizer.Tokenizer, line []byte) (any, error) {
 	var r tokenizeRequest
 	if err := json.Unmarshal(line, &r); err != nil {
-		return nil, fmt.Errorf("the line is no request: %w", err)
+		return nil, fmt.Errorf("the line is no request: %w", requestError(err))
 	}
 	if r.IDs != nil {
 		if r.Text != nil {
@@ -92,6 +94,22 @@ func tokenizeLine(t *tokenizer.Tokenizer, line []byte) (any, error) {
 	return idsReply{ids}, err
 }
 
+// requestError says what is wrong with a line in the words of the help text.
+func requestError(err error) error {
+	var kind *json.UnmarshalTypeError
+	if !errors.As(err, &kind) || kind.Field == "" {
+		return plainJSON(err)
+	}
+	field, _, _ := strings.Cut(kind.Field, ".")
+	switch field {
+	case "ids":
+		return fmt.Errorf("ids must be a list of whole numbers from 0 to %d", math.MaxInt32)
+	case "text":
+		return errors.New("text must be a text")
+	}
+	return fmt.Errorf("%s must be true or false", field)
+}
+
 // text returns the text of a request, given as it is or as base64.
 func (r *tokenizeRequest) text() (string, error) {
 	switch {
@@ -104,7 +122,7 @@ func (r *tokenizeRequest) text() (string, error) {
 	}
 	var b []byte
 	if err := json.Unmarshal(r.Bytes, &b); err != nil {
-		return "", fmt.Errorf(`"bytes" is not base64: %w`, err)
+		return "", fmt.Errorf(`"bytes" is not base64: %w`, plainJSON(err))
 	}
 	return string(b), nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -49,7 +51,8 @@ func (*traceReplay) Help() string {
 
 type traceReport struct {
 	traceSettings
-	Out string `help:"HTML file to write; - for stdout. Default: the trace's name with .html behind it." placeholder:"FILE"`
+	Out   string `help:"HTML file to write; - for stdout. Default: the trace's name with .html behind it, in the current folder." placeholder:"FILE"`
+	Force bool   `help:"Replace what is there."`
 }
 
 func (*traceReport) Help() string {
@@ -74,7 +77,10 @@ func (c *traceReplay) run(s *session) error {
 func (c *traceReport) run(s *session) error {
 	out := c.Out
 	if out == "" {
-		out = c.File + ".html"
+		out = filepath.Base(c.File) + ".html"
+	}
+	if info, err := os.Stat(out); out != "-" && err == nil && !c.Force && info.Mode().IsRegular() {
+		return fmt.Errorf("%s is there already; --force replaces it", visible(out, 200))
 	}
 	return c.replayed(s, reportSizes, func(t *trace.Trace, outcomes []trace.Outcome) error {
 		var page bytes.Buffer
@@ -256,6 +262,9 @@ func printReplay(w io.Writer, t *trace.Trace, outcomes []trace.Outcome) error {
 	}
 	if err := table.Flush(); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(outcomes, func(o trace.Outcome) bool { return o.AnswerHitRate() > o.OptimalHitRate() }) {
+		b.WriteString("hits and belady count all steps; in answers counts those with rows of answers alone, and may be higher than both\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

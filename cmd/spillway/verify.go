@@ -32,7 +32,8 @@ func (*verifyCommand) Help() string {
 	return "Reads all bytes and prints their sha256: one line for each file, as sha256sum does. Files that are named by their digest " +
 		"(Hugging Face's and Ollama's stores) are compared with it. With --json: {\"files\": [{path, size, sha256, expected}], " +
 		"\"tensors\": [{name, type, bytes, sha256}]}.\n\n--identity runs the model under many settings and prints a table of digests of the " +
-		"logits; with --json: {\"same\": true, \"rows\": [{budget, threads, chunk, batch, cpu, streamed_bytes, sha256}]}.\n\nExamples:\n\n" +
+		"logits; with --json: {\"same\": true, \"rows\": [{budget, threads, chunk, batch, cpu, streamed_bytes, sha256}]}. " +
+		"The first rows use the instruction set that SPILLWAY_CPU names, else the best one; the last rows take the other sets, one each.\n\nExamples:\n\n" +
 		"  spillway verify model.gguf\n\n  spillway verify model.gguf --identity"
 }
 

@@ -31,6 +31,7 @@ type tensor struct {
 	rows     int
 	cols     int
 	typ      quant.Type
+	replaced bool // typ is not what was asked for, whose blocks do not divide the row
 	// heads is not 0 if the file wants the rows of each head in the order of interleaved rotation.
 	heads int
 }

@@ -101,6 +101,7 @@ func (t *tensor) fit() error {
 		return nil
 	}
 	was := t.typ
+	t.replaced = true
 	switch t.typ {
 	case quant.Q4_K:
 		t.typ = quant.Q5_0

@@ -44,6 +44,9 @@ type Result struct {
 	Parameters int64  `json:"parameters"`
 	Bytes      int64  `json:"bytes"` // of weights
 	Tensors    int    `json:"tensors"`
+	// Replaced are the bytes of weights by the type that they have because their rows are no whole blocks of
+	// the type that was asked for.
+	Replaced map[string]int64 `json:"replaced_bytes,omitempty"`
 }
 
 // A UsageError is an option that does not fit.
@@ -136,6 +139,12 @@ func (p *plan) result(target string) Result {
 	r := Result{Path: target, Shape: p.shape.Name, Type: p.mix.name, Bytes: p.total, Tensors: len(p.tensors)}
 	for i := range p.tensors {
 		r.Parameters += int64(p.tensors[i].rows) * int64(p.tensors[i].cols)
+		if t := &p.tensors[i]; t.replaced {
+			if r.Replaced == nil {
+				r.Replaced = map[string]int64{}
+			}
+			r.Replaced[t.typ.String()] += t.bytes()
+		}
 	}
 	return r
 }

@@ -57,14 +57,23 @@ type Model struct {
 
 // A FormatError is a damaged trace, or one of another version.
 type FormatError struct {
-	At   int64 // byte of the trace's file, or its line if that has lines
+	At   int64 // byte of the trace's file, or its line if that has lines; 0: all of it
 	What string
+	Line bool // At is a line
 }
 
-func (e *FormatError) Error() string { return fmt.Sprintf("%s, at %d", e.What, e.At) }
+func (e *FormatError) Error() string {
+	switch {
+	case e.At == 0:
+		return e.What
+	case e.Line:
+		return fmt.Sprintf("%s, in line %d", e.What, e.At)
+	}
+	return fmt.Sprintf("%s, at byte %d", e.What, e.At)
+}
 
 func (h *Header) check() error {
-	bad := func(format string, args ...any) error { return &FormatError{0, fmt.Sprintf(format, args...)} }
+	bad := func(format string, args ...any) error { return &FormatError{What: fmt.Sprintf(format, args...)} }
 	switch {
 	case h.Format != formatName:
 		return bad("this is no trace of spillway")

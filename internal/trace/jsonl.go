@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 )
 
 // Open recognises a trace: one of ours, or JSON lines, which may be compressed by gzip.
@@ -68,7 +70,7 @@ func newLines(r io.ReadSeeker, packed bool) (*lines, error) {
 		}
 	}
 	if t.header.Layers == 0 {
-		return nil, &FormatError{t.line, "there is no token"}
+		return nil, &FormatError{At: t.line, What: "there is no token", Line: true}
 	}
 	t.header.Format, t.header.Version = formatName, version
 	if err := t.header.check(); err != nil {
@@ -92,7 +94,7 @@ func (t *lines) rewind(r io.ReadSeeker, packed bool) error {
 	if packed {
 		z, err := gzip.NewReader(r)
 		if err != nil {
-			return &FormatError{0, "gzip: " + err.Error()}
+			return &FormatError{What: "gzip: " + err.Error()}
 		}
 		in = z
 	}
@@ -106,13 +108,13 @@ func (t *lines) read() (token, error) {
 	var x token
 	if !t.scan.Scan() {
 		if err := t.scan.Err(); err != nil {
-			return x, t.bad("%w", err)
+			return x, t.unread(err)
 		}
 		return x, io.EOF
 	}
 	t.line++
 	if err := json.Unmarshal(t.scan.Bytes(), &x); err != nil {
-		return x, t.bad("%w", err)
+		return x, t.wrong(err)
 	}
 	if x.Phase != "prefill" && x.Phase != "decode" {
 		return x, t.bad("the phase is %.20q, not prefill or decode", x.Phase)
@@ -196,6 +198,30 @@ func (t *lines) gather() error {
 	return nil
 }
 
+// wrong says why a line is no token.
+func (t *lines) wrong(err error) error {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &kind) && strings.HasPrefix(kind.Field, "experts"):
+		return t.bad("experts must be a list of lists of whole numbers")
+	case errors.As(err, &kind) && kind.Field != "":
+		return t.bad("%q cannot be a %s", kind.Field, kind.Value)
+	case errors.As(err, &syntax):
+		return t.bad("not valid JSON at byte %d of the line: %w", syntax.Offset, err)
+	}
+	return t.bad("the line is no token")
+}
+
+// unread says why there is no next line.
+func (t *lines) unread(err error) error {
+	t.line++
+	if errors.Is(err, bufio.ErrTooLong) {
+		return t.bad("the line is longer than %d bytes", maxLine)
+	}
+	return t.bad("%w", err)
+}
+
 func (t *lines) bad(format string, args ...any) error {
-	return &FormatError{t.line, fmt.Errorf(format, args...).Error()}
+	return &FormatError{At: t.line, What: fmt.Errorf(format, args...).Error(), Line: true}
 }

@@ -37,12 +37,12 @@ func NewReader(r io.Reader) (*Reader, error) {
 			return nil, t.cut(err)
 		}
 		if line = append(line, b); len(line) > maxHeader {
-			return nil, &FormatError{0, "this is no trace of spillway"}
+			return nil, &FormatError{What: "this is no trace of spillway"}
 		}
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	if err := d.Decode(&t.header); err != nil {
-		return nil, &FormatError{0, "this is no trace of spillway"}
+		return nil, &FormatError{What: "this is no trace of spillway"}
 	}
 	if err := t.header.check(); err != nil {
 		return nil, err
@@ -214,5 +214,5 @@ func (t *Reader) cut(err error) error {
 }
 
 func (t *Reader) bad(format string, args ...any) error {
-	return &FormatError{t.at, fmt.Sprintf(format, args...)}
+	return &FormatError{At: t.at, What: fmt.Sprintf(format, args...)}
 }

@@ -353,13 +353,13 @@ func TestHostileLines(t *testing.T) {
 	for _, c := range []struct{ name, data, want string }{
 		{"nothing", "{", "unexpected end of JSON"},
 		{"no experts", line("decode", "[]"), "experts of 0 layers"},
-		{"phase", good + line("other", "[[1,2]]"), `the phase is "other", not prefill or decode, at 3`},
+		{"phase", good + line("other", "[[1,2]]"), `the phase is "other", not prefill or decode, in line 3`},
 		{"layers", good + line("decode", "[[1,2],[1,2]]"), "experts of 2 layers, not 1"},
 		{"used", good + line("decode", "[[1]]"), "1 experts of a layer, not 2"},
 		{"none used", line("decode", "[[]]"), "0 experts of a layer"},
 		{"twice", good + line("decode", "[[5,5]]"), "expert 5 twice"},
-		{"negative", good + line("decode", "[[-1,5]]"), "cannot unmarshal"},
-		{"long", good + `{"phase":"` + strings.Repeat("x", maxLine+1), "token too long"},
+		{"negative", good + line("decode", "[[-1,5]]"), "experts must be a list of lists of whole numbers, in line 3"},
+		{"long", good + `{"phase":"` + strings.Repeat("x", maxLine+1), "the line is longer than 262144 bytes, in line 3"},
 	} {
 		_, err := load([]byte(c.data))
 		var damaged *FormatError
