@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,6 +170,11 @@ type ModelOptions struct {
 	// KV is the type of the key-value cache: f32, f16 (the default), bf16, q8_0 or fp8. The last three are
 	// lossy: results are other ones than with f16, if the same ones at every budget.
 	KV string
+	// Trace receives which experts every step chooses, for `spillway trace`; nil for none. A model that starts closes it when it is closed. One
+	// without experts does not start with it.
+	Trace io.WriteCloser
+	// Policy is which experts stay in memory: adaptive (the default), lru or lfu. It never changes a result.
+	Policy string
 }
 
 func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
@@ -267,12 +273,26 @@ func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 		}
 	}
 	return plan.Make(plan.Request{
-		Model: c.model.Layout, Budget: rt.left(), Runtime: rt.measure(c.embedded) + c.lacking(), Start: start,
+		Model: c.model.Layout, Budget: rt.left(), Runtime: rt.measure(c.embedded) + c.lacking() + c.expertTables(), Start: start,
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
 		Context: o.Context, Sequences: o.Sequences, HeadRows: o.HeadRows, MaxChunk: o.Chunk, Align: align,
 		Page: int64(os.Getpagesize()), ReadCache: readCache,
 		FixedScratch: c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact}),
 	})
+}
+
+// expertTables is what a model with experts takes of the heap beyond what every model does: their slots, what the
+// policy knows of each, and stacks of more readers; 0 without experts.
+func (c *Checkpoint) expertTables() int64 {
+	const each, all = 128, 1 << 20
+	n := int64(0)
+	for i := range c.model.Layout.Experts {
+		n += each * int64(c.model.Layout.Experts[i].Count())
+	}
+	if n > 0 {
+		n += all
+	}
+	return n
 }
 
 // bufferedRead is the page cache that one read of a file without direct I/O causes for a moment.

@@ -16,7 +16,7 @@ import (
 )
 
 // ggufModels are the tiny whole models of the families that there are.
-var ggufModels = []string{"small", "llama", "llama-lowbit", "qwen2", "qwen3"}
+var ggufModels = []string{"small", "llama", "llama-lowbit", "qwen2", "qwen3", "mixtral", "olmoe", "qwen3moe", "gpt-oss"}
 
 // TestTinyGGUF compares tiny GGUF models with transformers on the same weights, dequantized.
 func TestTinyGGUF(t *testing.T) {

@@ -76,6 +76,10 @@ func (w metamorphic) run(t *testing.T, path string, exact bool) outcome {
 	c, p := m.Counters(), m.CurrentPlan()
 	out.streamed = m.IO().Streamed() > 0
 	out.mixed = c.PromptRows+c.AnswerRows > c.Steps && w.sequences > 1
+	out.tiled = p.Experts != nil && !p.Experts.Resident()
+	if p.Experts != nil {
+		t.Logf("%d slots for %d experts, %d MiB", p.Experts.Slots, p.Experts.Layers*p.Experts.Count, p.Budget>>20)
+	}
 	for _, u := range p.Placement.Units {
 		out.tiled = out.tiled || u.Tiles() > 1 || u.Parts[0].Rows < u.Parts[0].Matrix.Rows
 	}
@@ -176,18 +180,25 @@ func count(b bool) int {
 	return 0
 }
 
-func TestIdentityExact(t *testing.T) { identitySynth(t, "q8_0", true, 4) }
+func TestIdentityExact(t *testing.T) { identitySynth(t, "toy", "q8_0", true, 4) }
 
 func TestIdentityFormats(t *testing.T) {
 	for _, format := range []string{"q4_k_m", "q8_0", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q3_k"} {
-		t.Run(format, func(t *testing.T) { identitySynth(t, format, false, 4) })
+		t.Run(format, func(t *testing.T) { identitySynth(t, "toy", format, false, 4) })
 	}
 }
 
-// identitySynth runs the toy shape, whose weights are larger than the smallest ring.
-func identitySynth(t *testing.T, format string, exact bool, runs int) {
+// Experts in slots, some of them or all, and experts that pass through a ring of tiles give the same bits.
+func TestIdentityExperts(t *testing.T) {
+	for _, format := range []string{"q8_0", "q4_k_m", "bf16", "mxfp4"} {
+		t.Run(format, func(t *testing.T) { identitySynth(t, "toy-moe", format, false, 8) })
+	}
+}
+
+// identitySynth runs a toy shape, whose weights are larger than the smallest ring.
+func identitySynth(t *testing.T, shape, format string, exact bool, runs int) {
 	path := filepath.Join(t.TempDir(), "toy.gguf")
-	r, err := synth.Write(context.Background(), synth.Options{Shape: "toy", Type: format, Path: path, Seed: 3})
+	r, err := synth.Write(context.Background(), synth.Options{Shape: shape, Type: format, Path: path, Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +221,7 @@ func TestIdentitySmolLM2(t *testing.T) {
 // of queries and keys, layers without rotation, biases, scaled rotation. The models are too small to
 // stream.
 func TestIdentityFamilies(t *testing.T) {
-	for _, name := range []string{"mistral", "qwen2-window", "qwen3-bf16", "smollm3", "internlm3", "llama-tied"} {
+	for _, name := range []string{"mistral", "qwen2-window", "qwen3-bf16", "smollm3", "internlm3", "llama-tied", "qwen2_moe", "gpt_oss"} {
 		t.Run(name, func(t *testing.T) {
 			path := testutil.Shared(t, "oracle/"+name)
 			plain := metamorphic{budget: 64 << 20, threads: 1, chunk: 512, isa: kernel.ISAs()[0], sequences: 4}

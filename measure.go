@@ -112,11 +112,17 @@ func (c *Checkpoint) kernelSpeed(pool *kernel.Pool, b []byte, exact bool) float6
 	return best
 }
 
-// commonType is the type that most bytes of a sweep have.
+// commonType is the type that most bytes have of what a row uses.
 func commonType(l *layout.Model) quant.Type {
 	sums := map[quant.Type]int64{}
 	for _, m := range l.Sweep() {
 		sums[m.Type] += m.Bytes()
+	}
+	for i := range l.Experts {
+		for k := range l.Experts[i].Stacks {
+			s := &l.Experts[i].Stacks[k]
+			sums[s.Type] += int64(l.Experts[i].Used) * s.Bytes()
+		}
 	}
 	best := quant.F32
 	for _, t := range slices.Sorted(maps.Keys(sums)) {

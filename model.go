@@ -27,6 +27,7 @@ type Model struct {
 	arena   *mem.Buffer
 	cache   *kv.Cache
 	engine  *engine.Engine
+	trace   *tracer // nil for none
 	loaded  time.Duration
 	owned   bool  // the checkpoint goes with the model
 	added   int64 // bytes that the model added to the runtime pool
@@ -110,12 +111,18 @@ func (m *Model) start(ctx context.Context) error {
 	if m.arena, err = mem.New(m.rt.ledger, budget.Activation, scratch, "scratch of the forward pass"); err != nil {
 		return err
 	}
-	if m.pager, err = pager.Open(ctx, pager.Config{Model: m.model.Layout, Placement: m.plan.Placement, Files: files, Ledger: m.rt.ledger}); err != nil {
+	if m.pager, err = pager.Open(ctx, pager.Config{Model: m.model.Layout, Placement: m.plan.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy}); err != nil {
 		return err
 	}
+	env := &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context}
+	if m.options.Trace != nil {
+		if m.trace, err = m.newTracer(m.options.Trace); err != nil {
+			return err
+		}
+		env.Routing = m.trace.visit
+	}
 	m.engine = engine.New(engine.Config{
-		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences,
-		Env: &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context},
+		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences, Env: env,
 	})
 	return nil
 }
@@ -129,7 +136,7 @@ func (m *Model) Close() error {
 	}
 	m.engine.Close()
 	m.users.Wait()
-	err := errors.Join(m.free(), m.rt.gone(m))
+	err := errors.Join(m.free(), m.rt.gone(m), m.trace.close())
 	if m.owned {
 		err = errors.Join(err, m.Checkpoint.Close())
 	}

@@ -20,6 +20,7 @@ import (
 var oracleCases = []string{
 	"llama", "llama-tied", "llama-bf16", "llama-v5", "internlm3", "mistral",
 	"qwen2", "qwen2-window", "qwen3", "qwen3-bf16", "smollm3", "qwen3-embedding",
+	"olmoe", "qwen2_moe", "qwen3_moe", "mixtral", "gpt_oss",
 }
 
 // TestOracle compares the families with an independent implementation in f32 (transformers), and names
@@ -71,10 +72,22 @@ func checkOracle(t *testing.T, dir string) {
 		if !ok {
 			t.Fatalf("%s is missing", key)
 		}
+		if strings.HasSuffix(key, ".experts.experts") {
+			checkChosen(t, key, g, ints(t, want[key]))
+			continue
+		}
 		w := floats(t, want[key])
 		if rel := relative(g, w); !(rel <= info.Tolerance) {
 			t.Fatalf("the first value that differs is %s: relative error %.3g, allowed %.3g", key, rel, info.Tolerance)
 		}
+	}
+}
+
+// checkChosen compares the experts that rows chose, which come as numbers.
+func checkChosen(t *testing.T, key string, got []float32, want []int32) {
+	t.Helper()
+	if !slices.EqualFunc(got, want, func(g float32, w int32) bool { return g == float32(w) }) {
+		t.Fatalf("the first value that differs is %s: experts %v, expected %v", key, got, want)
 	}
 }
 
@@ -101,7 +114,7 @@ func oracleValues(t *testing.T, m *Model, want map[string]safetensors.Array) map
 		if i == 1 {
 			p.Tap = func(name string, _, _ int, values []float32) {
 				if path, ok := oracleTap(name); ok {
-					got["tap."+path] = append(got["tap."+path], values...)
+					got[path] = append(got[path], values...)
 				}
 			}
 		}
@@ -124,15 +137,18 @@ func oracleValues(t *testing.T, m *Model, want map[string]safetensors.Array) map
 func oracleTap(name string) (string, bool) {
 	switch name {
 	case "embed":
-		return "model.embed_tokens", true
+		return "tap.model.embed_tokens", true
 	case "final_norm":
-		return "model.norm", true
+		return "tap.model.norm", true
 	}
 	parts := strings.SplitN(name, ".", 3)
 	module, ok := map[string]string{
 		"attn_norm": ".input_layernorm", "attn_out": ".self_attn", "ffn_norm": ".post_attention_layernorm", "ffn_out": ".mlp", "out": "",
 	}[parts[len(parts)-1]]
-	return "model.layers." + parts[1] + module, ok
+	if what, ok := strings.CutPrefix(parts[len(parts)-1], "router."); ok {
+		return "router.model.layers." + parts[1] + ".mlp.experts." + what, true
+	}
+	return "tap.model.layers." + parts[1] + module, ok
 }
 
 func openTest(t *testing.T, path string, o ModelOptions) *Model {

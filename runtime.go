@@ -43,6 +43,7 @@ type Runtime struct {
 	models int
 	heap   int64 // bytes of the Go heap when the limit for it was set last
 	lent   int64 // of the runtime pool, by Reserve
+	tables int64 // likewise, for what models with experts keep of them on the heap
 	closed bool
 }
 
@@ -186,7 +187,9 @@ func (rt *Runtime) limitHeap() {
 	rt.setHeapLimit()
 }
 
-func (rt *Runtime) setHeapLimit() { debug.SetMemoryLimit(rt.heap + heapGrowth - heapReserve + rt.lent) }
+func (rt *Runtime) setHeapLimit() {
+	debug.SetMemoryLimit(rt.heap + heapGrowth - heapReserve + rt.lent + rt.tables)
+}
 
 // Reserve leases n bytes for what is about to be put on the Go heap, such as a long prompt, and lets
 // the heap grow by as much until release is called. When they do not fit it fails with a

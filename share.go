@@ -29,6 +29,7 @@ func (rt *Runtime) begin(m *Model) error {
 	if err == nil {
 		err = rt.ledger.SetLimit(rt.limit)
 	}
+	rt.tables += m.expertTables()
 	rt.limitHeap()
 	return err
 }
@@ -38,6 +39,7 @@ func (rt *Runtime) begin(m *Model) error {
 func (rt *Runtime) end(m *Model) error {
 	rt.models--
 	m.Checkpoint.models--
+	rt.tables -= m.expertTables()
 	if rt.own == nil {
 		return nil
 	}

@@ -1,8 +1,13 @@
 package spillway
 
 import (
+	"compress/gzip"
 	"context"
+	"encoding/json"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spillway/spillway/internal/testutil"
@@ -33,6 +38,84 @@ func TestStorytellerSafetensors(t *testing.T) {
 	}
 	readJSON(t, testutil.Shared(t, "models/storyteller/reference.json"), &ref)
 	checkStories(t, testutil.Shared(t, "models/storyteller/hf"), true, ref.Cases)
+}
+
+// TestStorytellerMoE is the same for its sibling with experts, in memory for all of them and for a few; the chosen
+// experts are those that transformers chose.
+func TestStorytellerMoE(t *testing.T) {
+	var ref struct {
+		Cases []storyCase `json:"q8_0_dequantized"`
+	}
+	readJSON(t, testutil.Shared(t, "models/storyteller-moe/reference.json"), &ref)
+	path := testutil.Shared(t, "models/storyteller-moe/storyteller-moe-Q8_0.gguf")
+	checkStories(t, path, true, ref.Cases)
+	checkStories(t, path, false, ref.Cases)
+	identity(t, path, false, 4, 8<<20)
+}
+
+// TestStorytellerMoERouting compares choices with those of its trace, which was made before the weights were
+// rounded to Q8_0: near ties fall differently.
+func TestStorytellerMoERouting(t *testing.T) {
+	ids, want := firstRouting(t)
+	m := openTest(t, testutil.Shared(t, "models/storyteller-moe/storyteller-moe-Q8_0.gguf"), ModelOptions{Context: 256, HeadRows: 8, Exact: true})
+	got := map[string][]float32{}
+	_, err := m.Probe(context.Background(), Probe{IDs: ids, Tap: func(name string, _, _ int, values []float32) {
+		if strings.HasSuffix(name, ".router.experts") {
+			got[name] = append(got[name], values...)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for layer, chosen := range want {
+		choices, others := got[fmt.Sprintf("layer.%d.router.experts", layer)], 0
+		if len(choices) != len(chosen) {
+			t.Fatalf("layer %d: %d choices, expected %d", layer, len(choices), len(chosen))
+		}
+		for i, e := range choices {
+			if row := i / 4 * 4; !slices.Contains(chosen[row:row+4], int32(e)) {
+				others++
+			}
+		}
+		if t.Logf("layer %d: %d of %d choices are others", layer, others, len(chosen)); others*50 > len(chosen) {
+			t.Errorf("layer %d: experts %v, expected %v", layer, choices, chosen)
+		}
+	}
+}
+
+// firstRouting reads the first conversation's first prompt, and the experts that it chose in each layer.
+func firstRouting(t *testing.T) (ids []int32, layers [][]int32) {
+	t.Helper()
+	f, err := os.Open(testutil.Shared(t, "models/storyteller-moe/routing.jsonl.gz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for lines := json.NewDecoder(z); ; {
+		var line struct {
+			Conversation int
+			Token        int32
+			Phase        string
+			Experts      [][]int32
+		}
+		if err := lines.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		if line.Conversation > 0 || line.Phase != "prefill" {
+			return ids, layers
+		}
+		ids = append(ids, line.Token)
+		for len(layers) < len(line.Experts) {
+			layers = append(layers, nil)
+		}
+		for i, e := range line.Experts {
+			layers[i] = append(layers[i], e...)
+		}
+	}
 }
 
 func checkStories(t *testing.T, path string, exact bool, cases []storyCase) {

@@ -25,6 +25,23 @@ func (m *Model) AddMatrices(w *plan.Work, rows, headRows int) {
 			}
 		}
 	}
+	m.addExperts(w, rows)
+}
+
+// addExperts adds those of the experts that so many rows use.
+func (m *Model) addExperts(w *plan.Work, rows int) {
+	for i := range m.Layout().Experts {
+		l := &m.Layout().Experts[i]
+		for k := range l.Stacks {
+			x := &l.Stacks[k]
+			operations := 2 * float64(rows) * float64(l.Used) * float64(x.Rows) * float64(x.Cols)
+			if kernel.Integer(x.Type, m.options.Exact) {
+				w.Integers += operations
+			} else {
+				w.Floats += operations
+			}
+		}
+	}
 }
 
 // AddAttention adds to w what attention costs for a sequence's rows from to to-1, and the bytes of the cache that

@@ -268,6 +268,9 @@ func runOnce(ctx context.Context, m *spillway.Model, t benchTest) (run benchRun,
 		Required: required(m.CurrentPlan(), io.Passed, io.Sweeps), Read: io.Read, Active: io.Passed, Seconds: seconds,
 	}
 	t.addWork(m, &run.work)
+	if p := m.CurrentPlan(); p.Experts != nil {
+		run.work.Required = p.ExpertWork(io.Read)
+	}
 	return run, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -87,6 +88,8 @@ type inspectedBundle struct {
 	Layer    int      `json:"layer"`
 	Bytes    int64    `json:"bytes"`
 	Matrices []string `json:"matrices"`
+	Experts  int      `json:"experts,omitempty"` // so many bundles like this one: the experts of a layer
+	Used     int      `json:"used,omitempty"`    // of them by each token
 }
 
 func (c *inspectCommand) run(s *session) error {
@@ -153,7 +156,11 @@ func (i *inspection) describe(l *layout.Model) {
 		}
 		i.Bundles = append(i.Bundles, out)
 	}
-	used := int64(0)
+	used := l.ExpertBytes()
+	if used > 0 {
+		sums["experts"] = used
+	}
+	i.experts(l)
 	for m, kind := range kinds {
 		sums[kind] += m.Bytes()
 		used += m.Bytes()
@@ -167,6 +174,20 @@ func (i *inspection) describe(l *layout.Model) {
 		sums["not used"] = i.Bytes - used
 	}
 	i.Shares = shares(sums)
+}
+
+// experts adds the bundles of each layer's experts, which are all alike.
+func (i *inspection) experts(l *layout.Model) {
+	for k := range l.Experts {
+		x := &l.Experts[k]
+		out := inspectedBundle{
+			Name: fmt.Sprintf("layer.%d.experts", x.Layer), Kind: "expert", Layer: x.Layer, Bytes: x.Bytes(), Experts: x.Count(), Used: x.Used,
+		}
+		for j := range x.Stacks {
+			out.Matrices = append(out.Matrices, x.Stacks[j].Name)
+		}
+		i.Bundles = append(i.Bundles, out)
+	}
 }
 
 // shares sorts sums, the largest first.

@@ -126,12 +126,38 @@ func (r *oracle) keep(name string, c collected) {
 // keepTap adds a tap under its name in transformers; where only the base model was saved, its
 // modules have no prefix.
 func (r *oracle) keepTap(tap string, c collected) {
+	if layer, what, ok := routerTap(tap); ok {
+		r.keepRouter("router.model."+layer+".mlp.experts."+what, what, c)
+		return
+	}
 	path, ok := oracleTap(tap)
 	if !ok {
 		return
 	}
 	r.keep("tap.model."+path, c)
 	r.keep("tap."+path, c)
+}
+
+// routerTap splits the name of a router's tap.
+func routerTap(tap string) (layer, what string, ok bool) {
+	at := strings.Index(tap, ".router.")
+	if at < 0 {
+		return "", "", false
+	}
+	return "layers." + strings.TrimPrefix(tap[:at], "layer."), tap[at+len(".router."):], true
+}
+
+// keepRouter adds which experts were chosen, as numbers, or their weights.
+func (r *oracle) keepRouter(name, what string, c collected) {
+	if _, ok := r.want[name]; !ok || what != "experts" {
+		r.keep(name, c)
+		return
+	}
+	ids := make([]int64, len(c.values))
+	for i, v := range c.values {
+		ids[i] = int64(v)
+	}
+	r.found = append(r.found, safetensors.Int64s(name, []int{c.rows, c.width}, ids))
 }
 
 // oracleTap gives the path of a tap's module in transformers.

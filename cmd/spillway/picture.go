@@ -36,7 +36,11 @@ func (c *inspectCommand) print(w io.Writer, i *inspection) error {
 		b.WriteString("\nbundles\n")
 		table(&b, func(t io.Writer) {
 			for _, x := range i.Bundles {
-				fmt.Fprintf(t, "  %s\t%s\t%s\t%d matrices\n", x.Name, x.Kind, report.Bytes(x.Bytes), len(x.Matrices))
+				many := ""
+				if x.Experts > 0 {
+					many = fmt.Sprintf("\t%d of them, %d used", x.Experts, x.Used)
+				}
+				fmt.Fprintf(t, "  %s\t%s\t%s\t%d matrices%s\n", x.Name, x.Kind, report.Bytes(x.Bytes), len(x.Matrices), many)
 			}
 		})
 	}

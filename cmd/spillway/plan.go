@@ -34,6 +34,26 @@ type planned struct {
 	Pinned    int64           `json:"pinned_bytes"`
 	Streamed  int64           `json:"streamed_bytes_per_sweep"`
 	Predicted plannedForecast `json:"predicted"`
+	Experts   *plannedExperts `json:"experts,omitempty"`
+}
+
+// plannedExperts is about a mixture of experts.
+type plannedExperts struct {
+	Layers     int   `json:"layers"`      // that have experts
+	Count      int   `json:"count"`       // of a layer
+	Used       int   `json:"used"`        // by a token, of a layer
+	Bytes      int64 `json:"bytes"`       // of all
+	CycleBytes int64 `json:"cycle_bytes"` // of those that one token uses
+	Slots      int   `json:"slots"`       // experts that find room in memory; 0: they pass through in tiles
+	CycleFits  bool  `json:"cycle_fits"`
+}
+
+func expertsOf(p *plan.Plan) *plannedExperts {
+	e := p.Experts
+	if e == nil {
+		return nil
+	}
+	return &plannedExperts{e.Layers, e.Count, e.Used, e.Bytes, e.Cycle, e.Slots, e.CycleFits()}
 }
 
 type plannedPools struct {
@@ -86,6 +106,7 @@ func (c *planCommand) print(s *session, o *opened) error {
 				Staging: p.Pools[budget.Staging], Runtime: p.Pools[budget.Runtime],
 			},
 			Predicted: plannedForecast{Decode: report.Figure(forecast.Decode), Prefill: report.Figure(forecast.Prefill), Limit: forecast.Limit},
+			Experts:   expertsOf(p),
 		})
 	}
 	return describePlan(s.stdout, o, p, tokens, cache, speeds, forecast)
@@ -127,6 +148,9 @@ func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report
 	} else {
 		line("%s of weights stay in memory, %s are read for every sweep", report.Bytes(p.PinnedBytes), report.Bytes(p.ReadBytes))
 	}
+	if e := p.Experts; e != nil && !p.Resident {
+		line("%s", describeExperts(e))
+	}
 	line("drive %s, memory %s, products %s", report.Rate(speeds.Drive), report.Rate(speeds.Memory), report.Operations(speeds.Flops))
 	if forecast.Decode > 0 {
 		line("at most %s decoding, bound by the %s; prompts, in chunks of %d: %s", tokenSpeed(forecast.Decode), forecast.Limit,
@@ -136,4 +160,18 @@ func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func describeExperts(e *plan.Experts) string {
+	text := fmt.Sprintf("%d layers of %d experts, %s in all; a token uses %d of each layer, %s", e.Layers, e.Count, report.Bytes(e.Bytes), e.Used,
+		report.Bytes(e.Cycle))
+	switch {
+	case e.Slots == 0:
+		text += "\nthere is no room to keep experts: they are read in pieces whenever they are used"
+	case !e.CycleFits():
+		text += fmt.Sprintf("\n%d experts stay in memory, fewer than one token uses: few of them will be used again before they must go", e.Slots)
+	default:
+		text += fmt.Sprintf("\n%d experts stay in memory", e.Slots)
+	}
+	return text
 }

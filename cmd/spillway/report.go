@@ -111,6 +111,10 @@ func workOf(m *spillway.Model, a *spillway.Answer) plan.Work {
 	m.AddMatrices(&w, last-a.CachedTokens, len(a.IDs))
 	m.AddAttention(&w, a.CachedTokens, prompt, true)
 	m.AddAttention(&w, prompt, last, false)
+	if p.Experts != nil {
+		w.Required = p.ExpertWork(w.Read)
+		return w
+	}
 	// The first sweep that passes a weight reads it.
 	w.Required = max(required(p, io.Passed, io.Sweeps-1), min(p.PinnedBytes+p.StreamedBytes, io.Passed))
 	return w

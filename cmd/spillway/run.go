@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/report"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
 type runCommand struct {
@@ -17,6 +20,7 @@ type runCommand struct {
 	System     string `help:"System message." placeholder:"TEXT"`
 	Raw        bool   `help:"The prompt is the whole text: no chat template."`
 	PromptFile string `help:"Read the prompt from a file." placeholder:"FILE" type:"path"`
+	Trace      string `help:"Write which experts each step chose to a file, for spillway trace." placeholder:"FILE" type:"path"`
 	samplingFlags
 }
 
@@ -145,8 +149,15 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 		return &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
 	}
 	s.tellTrained(o, planned)
-	m, err := s.start(ctx, o, spillway.ModelOptions{Context: planned})
+	options := spillway.ModelOptions{Context: planned}
+	if options.Trace, err = c.traceFile(o); err != nil {
+		return err
+	}
+	m, err := s.start(ctx, o, options)
 	if err != nil {
+		if options.Trace != nil {
+			err = errors.Join(err, options.Trace.Close())
+		}
 		return shorter(shorter(err, "max-tokens", c.MaxTokens), "context", s.flags.Context)
 	}
 	return generateAndReport(ctx, s, o, m, r)
@@ -161,7 +172,10 @@ func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.M
 		return errors.Join(failed, err, m.Close())
 	}
 	p, w, rep := m.CurrentPlan(), workOf(m, a), newReport(o, m, a)
-	rep.IO = report.IO{RequiredBytes: w.Required, ReadBytes: w.Read, HitBytes: m.IO().Hit}
+	rep.IO = report.IO{RequiredBytes: max(w.Required, 0), ReadBytes: w.Read, HitBytes: m.IO().Hit}
+	if e := p.Experts; e != nil {
+		rep.Experts = &report.Experts{Needed: m.IO().Experts, Hits: m.IO().ExpertHits, Slots: e.Slots, All: e.Layers * e.Count}
+	}
 	if err := m.Close(); err != nil {
 		return errors.Join(failed, err)
 	}
@@ -184,4 +198,30 @@ func (s *session) contextFor(o *opened, r spillway.Request) int {
 	}
 	n := len(r.IDs)
 	return n + o.MaxTokens(r, n)
+}
+
+// traceFile opens the file of --trace; nil without one.
+func (c *runCommand) traceFile(o *opened) (io.WriteCloser, error) {
+	if c.Trace == "" {
+		return nil, nil
+	}
+	if len(o.Layout().Experts) == 0 {
+		return nil, usagef("--trace: %v", spillway.ErrNoExperts)
+	}
+	f, err := os.Create(c.Trace)
+	if err != nil {
+		return nil, err
+	}
+	return &traceSink{vfs.NewSink(f), f}, nil
+}
+
+// traceSink keeps a trace out of the page cache.
+type traceSink struct {
+	*vfs.Sink
+	file *os.File
+}
+
+func (s *traceSink) Close() error {
+	s.Flush()
+	return s.file.Close()
 }

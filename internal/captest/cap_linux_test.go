@@ -337,6 +337,18 @@ func TestCapTinyModel(t *testing.T) {
 	}
 }
 
+// TestCapExperts: experts in a ring of tiles, in a few slots, and all in memory.
+func TestCapExperts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
+	}
+	c := capCase{bin: needProgram(t), model: filepath.Join(t.TempDir(), "toy.gguf"), prompt: story(2), context: 128, tokens: 12}
+	if out, err := exec.CommandContext(t.Context(), c.bin, "synth", "toy-moe", "--type", "f32", "--out", c.model).CombinedOutput(); err != nil {
+		t.Fatalf("synth: %v\n%s", err, out)
+	}
+	c.checkCap(t)
+}
+
 func TestCapSmolLM2Full(t *testing.T) {
 	needBig(t)
 	smolLM2(t, 512).checkCap(t)

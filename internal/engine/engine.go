@@ -44,6 +44,7 @@ type Counters struct {
 	PromptRows    int64
 	AnswerRows    int64
 	CacheOverflow int64 // requests that ended because a value did not fit the cache's type
+	LostReads     int64 // requests that ended because an expert that they chose could not be read
 }
 
 // ErrClosed is returned by Submit after Close.
@@ -172,7 +173,7 @@ func (e *Engine) batch(parts []part) *nn.Batch {
 		}
 		s.Cache, s.First, s.Head = q.cache, q.done, p.head
 		s.IDs = q.ids[q.done : q.done+p.rows]
-		s.Adapter, s.RopeLength = q.req.Adapter, q.req.RopeLength
+		s.Adapter, s.RopeLength, s.Prompt = q.req.Adapter, q.req.RopeLength, q.prompt()
 		if s.RopeLength == 0 {
 			s.RopeLength = q.length()
 		}
@@ -193,7 +194,7 @@ func (e *Engine) emit(parts []part, b *nn.Batch, out []float32) {
 		values := out[:len(p.head)*width]
 		out = out[len(values):]
 		if err := b.Segments[i].Err; err != nil { // what the rows left in the cache is of no use
-			e.overflow()
+			e.lost(err)
 			e.end(p.seq, Event{Reason: Failed, Err: err})
 			continue
 		}
@@ -260,10 +261,16 @@ func (e *Engine) count(parts []part) {
 	}
 }
 
-func (e *Engine) overflow() {
+// lost counts why a sequence alone has failed.
+func (e *Engine) lost(err error) {
+	var overflow *nn.CacheRangeError
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.counters.CacheOverflow++
+	if errors.As(err, &overflow) {
+		e.counters.CacheOverflow++
+	} else {
+		e.counters.LostReads++
+	}
 }
 
 func (e *Engine) end(q *sequence, ev Event) {

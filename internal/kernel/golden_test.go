@@ -104,7 +104,7 @@ func TestGoldens(t *testing.T) {
 	sections := func() string {
 		var lines []string
 		for _, f := range []func() []goldenLine{goldenScalars, goldenElementwise, goldenRope, goldenCache,
-			goldenFloatProducts, goldenActivations, goldenBlockProducts, goldenAttention} {
+			goldenFloatProducts, goldenActivations, goldenBlockProducts, goldenAttention, goldenExperts} {
 			for _, g := range f() {
 				lines = append(lines, g.String())
 			}
@@ -170,6 +170,25 @@ func goldenElementwise() []goldenLine {
 	return []goldenLine{{"rms-norm", floatWords(norm...)}, {"rms-norm-plain", floatWords(plain...)},
 		{"silu-mul", floatWords(silu...)}, {"normalize", floatWords(unit...)}, {"bias-scale", floatWords(biased...)},
 		{"add-scaled", floatWords(scaled...)}}
+}
+
+func goldenExperts() []goldenLine {
+	s := source(11)
+	scores, gate, up := s.floats(21), s.floats(13), s.floats(13)
+	for i := range gate {
+		gate[i], up[i] = gate[i]*8, up[i]*8
+	}
+	ids, clamped, unit := make([]int32, 5), make([]float32, 13), s.floats(9)
+	TopK(ids, scores)
+	chosen := make([]float32, 5)
+	for i, id := range ids {
+		chosen[i] = float32(id)
+	}
+	Softmax(scores)
+	ClampedSwiGLU(clamped, gate, up, 1.702, 7)
+	Unit(unit)
+	return []goldenLine{{"top-k", floatWords(chosen...)}, {"softmax", floatWords(scores...)}, {"unit", floatWords(unit...)},
+		{"sigmoid", floatWords(Sigmoid(0.7), Sigmoid(-90), Sigmoid(3))}, {"clamped-swiglu", floatWords(clamped...)}}
 }
 
 func goldenRope() []goldenLine {

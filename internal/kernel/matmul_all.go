@@ -4,21 +4,26 @@ import "sync"
 
 // Output is a matrix of MatMulAll and where its products go, as MatMul has them.
 type Output struct {
+	A      *Acts // nil: those of the others
 	W      Weights
 	Out    []float32
 	Stride int
 }
 
-// MatMulAll multiplies several matrices of equal width with a, as MatMul does with each, in one go: small
-// ones are not worth a start of the threads each.
+// MatMulAll multiplies several matrices with a, or with activations of their own, as MatMul does with each, in one
+// go: small ones are not worth a start of the threads each.
 func MatMulAll(p *Pool, scratch []byte, a *Acts, exact bool, all []Output) {
 	g := productGroups.Get().(*productGroup)
 	for i := range all {
 		x := &all[i]
-		if x.W.Rows == 0 || a.Rows == 0 {
+		in := a
+		if x.A != nil {
+			in = x.A
+		}
+		if x.W.Rows == 0 || in.Rows == 0 {
 			continue
 		}
-		j := begin(p, scratch, x.W, a, x.Out, x.Stride, exact)
+		j := begin(p, scratch, x.W, in, x.Out, x.Stride, exact)
 		g.jobs = append(g.jobs, j)
 		g.total += j.tasks()
 	}

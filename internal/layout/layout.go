@@ -66,6 +66,8 @@ type Model struct {
 	// Bundles in the order of a sweep. An Embedding bundle is first and is not swept; with tied
 	// weights the Head bundle holds the same *Matrix.
 	Bundles []Bundle
+	// Experts of the layers that have some, in the order of a sweep. They are no part of any bundle.
+	Experts []ExpertLayer
 
 	Layers     int
 	Hidden     int

@@ -21,6 +21,8 @@ type Placement struct {
 
 	LookupBytes int64 // size of a buffer for one row of an embedding, a multiple of the page size
 	ReadScratch int64 // Model.ReadScratch
+
+	Experts ExpertPlacement
 }
 
 // Unit is a contiguous range of a file with one home.
@@ -113,7 +115,8 @@ func (p *Placement) Pages(n int64) int64 { return (n + p.Page - 1) / p.Page * p.
 // StagingMemory is the memory of the ring, and of look-up buffers and scratch, one for each reader and
 // one for whoever asks.
 func (p *Placement) StagingMemory() int64 {
-	return p.Pages(int64(p.Slots)*p.SlotBytes) + p.Pages(int64(p.Readers+1)*(p.LookupBytes+p.ScratchBytes()))
+	return p.Pages(int64(p.Slots)*p.SlotBytes) + p.Pages(int64(p.Readers+1)*(p.LookupBytes+p.ScratchBytes())) +
+		p.Pages(p.Experts.Staging())
 }
 
 // ScratchBytes is the scratch of a reader: what files need at least, and as much as it reads at once,
@@ -123,7 +126,7 @@ func (p *Placement) ScratchBytes() int64 {
 	if p.ReadScratch == 0 {
 		return 0
 	}
-	return p.Pages(p.ReadScratch + min(max(p.SlotBytes, p.Request), most))
+	return p.Pages(p.ReadScratch + min(max(p.SlotBytes, p.Request, p.Experts.TileBytes, p.Experts.request()), most))
 }
 
 // Swept returns the bytes of the swept matrices that are pinned and that are streamed.
@@ -248,6 +251,9 @@ func (p *Placement) Check(m *Model) error {
 		return err
 	}
 	if err := p.checkUnits(positions(m)); err != nil {
+		return err
+	}
+	if err := p.checkExperts(m); err != nil {
 		return err
 	}
 	if held := p.Held(m); held > p.Slots {

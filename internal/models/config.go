@@ -15,6 +15,7 @@ type config struct {
 	Eps                                     float32
 	Tied                                    bool // the output projection is the embedding
 	Interleaved                             bool // q and k rows are stored for interleaved rotation
+	Turned                                  bool // stacks of experts are inputs × outputs in Hugging Face folders
 
 	values  values
 	tensors int    // of the checkpoint

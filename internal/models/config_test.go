@@ -81,7 +81,7 @@ func summary(c *config, d nn.Decoder) string {
 	var out strings.Builder
 	first := d.Blocks[0].Mixer
 	fmt.Fprintf(&out, "%d layers of %d and %d, heads %d/%d of %d, vocabulary %d, context %d, eps %g\n", len(d.Blocks), d.Hidden,
-		d.Blocks[0].FFN.Width, first.Heads, first.KVHeads, first.HeadDim, d.Vocab, d.Context, d.Norm.Eps)
+		d.Blocks[0].FFN.(nn.GatedMLP).Width, first.Heads, first.KVHeads, first.HeadDim, d.Vocab, d.Context, d.Norm.Eps)
 	var windows []int
 	var still []int
 	rope := first.Rope

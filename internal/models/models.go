@@ -74,7 +74,7 @@ func Describe(cat *checkpoint.Catalog) (*nn.Model, error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	src.names = names
+	src.names, src.turned = names, c.Turned && !c.fromGGUF()
 	d.Family = modelType
 	if err := pooling(cat, c, &d); err != nil {
 		return nil, err

@@ -78,20 +78,10 @@ func (c *config) scheme() (scheme, error) {
 	return s, c.err
 }
 
-// quantized finds the weights of a role that the scheme quantizes.
-func (s *source) quantized(layer int, role string, rows, cols int) (*layout.Matrix, bool, error) {
-	base, ok := strings.CutSuffix(role, ".weight")
-	if !ok {
-		return nil, false, nil
-	}
-	class := "Linear"
-	if base == "embed" {
-		class = "Embedding"
-	}
-	if s.view == nil {
-		s.view = repack.New("the quantized weights of "+s.cat.Path, s.files())
-	}
-	for _, name := range s.modules(s.names[base], layer) {
+// quantized finds the weights of a module that the scheme quantizes.
+func (s *source) quantized(modules []string, class string, rows, cols int) (*layout.Matrix, bool, error) {
+	s.openView()
+	for _, name := range modules {
 		at, t, err := s.scheme.add(module{s, name, class, rows, cols})
 		if err != nil {
 			return nil, false, err
@@ -105,6 +95,13 @@ func (s *source) quantized(layer int, role string, rows, cols int) (*layout.Matr
 		return s.viewed(at, t, rows, cols), true, nil
 	}
 	return nil, false, nil
+}
+
+// openView makes the view, once.
+func (s *source) openView() {
+	if s.view == nil {
+		s.view = repack.New("the quantized weights of "+s.cat.Path, s.files())
+	}
 }
 
 func (s *source) files() []vfs.File {

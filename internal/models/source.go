@@ -3,6 +3,7 @@ package models
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spillway/spillway/internal/checkpoint"
@@ -17,6 +18,7 @@ type source struct {
 	names  names
 	scheme scheme       // nil: no weights are quantized
 	view   *repack.File // of the quantized ones; nil before the first
+	turned bool         // stacks of experts are inputs × outputs
 }
 
 // tensor finds the tensor of a role such as "attn.q.weight".
@@ -28,16 +30,32 @@ func (s *source) tensor(layer int, role string) (*checkpoint.Tensor, bool) {
 // find looks a name up.
 func (s *source) find(pair [2]string, layer int, suffix string) (*checkpoint.Tensor, bool) {
 	for _, name := range s.modules(pair, layer) {
-		if t, ok := s.cat.Tensor(name + suffix); ok {
-			return t, true
+		for _, end := range endings(suffix) {
+			if t, ok := s.cat.Tensor(name + end); ok {
+				return t, true
+			}
 		}
 	}
 	return nil, false
 }
 
+// endings is how names of tensors end: parameters that are no module's have their own names.
+func endings(suffix string) []string {
+	switch suffix {
+	case ".weight":
+		return []string{suffix, ""}
+	case ".bias":
+		return []string{suffix, "_bias"}
+	}
+	return []string{suffix}
+}
+
 // modules is the names that a module may have: in Hugging Face folders the prefix "model." may be
 // missing, where only the base model was saved.
-func (s *source) modules(pair [2]string, layer int) []string {
+func (s *source) modules(pair [2]string, layer int) []string { return s.modulesOf(pair, layer) }
+
+// modulesOf is modules where numbers fill in the name: the layer, and the expert.
+func (s *source) modulesOf(pair [2]string, numbers ...int) []string {
 	name := pair[0]
 	if s.cat.Format == checkpoint.GGUF {
 		name = pair[1]
@@ -45,8 +63,8 @@ func (s *source) modules(pair [2]string, layer int) []string {
 	if name == "" {
 		return nil
 	}
-	if strings.Contains(name, "%d") {
-		name = fmt.Sprintf(name, layer)
+	for _, n := range numbers {
+		name = strings.Replace(name, "%d", strconv.Itoa(n), 1)
 	}
 	if short, ok := strings.CutPrefix(name, "model."); ok {
 		return []string{name, short}
@@ -76,23 +94,43 @@ func (s *source) embeddingRows() int {
 
 // Matrix implements nn.Source.
 func (s *source) Matrix(layer int, role string, rows, cols int) (*layout.Matrix, bool, error) {
+	base, ok := strings.CutSuffix(role, ".weight")
+	if !ok {
+		return nil, false, fmt.Errorf("internal error: %s is no matrix", role)
+	}
+	class := "Linear"
+	if base == "embed" {
+		class = "Embedding"
+	}
+	return s.single(s.modules(s.names[base], layer), class, rows, cols)
+}
+
+// single is the matrix of a module, which may have several names.
+func (s *source) single(modules []string, class string, rows, cols int) (*layout.Matrix, bool, error) {
 	if s.scheme != nil {
-		if m, ok, err := s.quantized(layer, role, rows, cols); ok || err != nil {
+		if m, ok, err := s.quantized(modules, class, rows, cols); ok || err != nil {
 			return m, ok, err
 		}
 	}
-	t, ok := s.tensor(layer, role)
-	if !ok {
-		return nil, false, nil
+	for _, name := range modules {
+		if t, ok := s.cat.Tensor(name + ".weight"); ok {
+			m, err := plain(t, rows, cols)
+			return m, err == nil, err
+		}
 	}
-	if !slices.Equal(t.Shape, []int{rows, cols}) {
-		return nil, false, fmt.Errorf("tensor %s has shape %v, the configuration asks for %v", t.Name, t.Shape, []int{rows, cols})
+	return nil, false, nil
+}
+
+// plain is a tensor as a matrix; one row may be a vector.
+func plain(t *checkpoint.Tensor, rows, cols int) (*layout.Matrix, error) {
+	if !slices.Equal(t.Shape, []int{rows, cols}) && (rows != 1 || !slices.Equal(t.Shape, []int{cols})) {
+		return nil, fmt.Errorf("tensor %s has shape %v, the configuration asks for %v", t.Name, t.Shape, []int{rows, cols})
 	}
 	typ, err := computable(t)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return &layout.Matrix{Name: t.Name, Type: typ, Rows: rows, Cols: cols, File: t.File, Offset: t.Offset}, true, nil
+	return &layout.Matrix{Name: t.Name, Type: typ, Rows: rows, Cols: cols, File: t.File, Offset: t.Offset}, nil
 }
 
 // Vector implements nn.Source.
@@ -101,7 +139,8 @@ func (s *source) Vector(layer int, role string, n int) (*layout.Vector, bool, er
 	if !ok {
 		return nil, false, nil
 	}
-	if !slices.Equal(t.Shape, []int{n}) {
+	stacked := strings.HasPrefix(role, "ffn.experts.") && t.Elements() == int64(n) // experts × outputs
+	if !stacked && !slices.Equal(t.Shape, []int{n}) {
 		return nil, false, fmt.Errorf("tensor %s has shape %v, the configuration asks for %v", t.Name, t.Shape, []int{n})
 	}
 	typ, err := computable(t)

@@ -8,10 +8,12 @@ import (
 )
 
 // Attention describes grouped-query attention with a key-value cache. Roles: attn.q, attn.k, attn.v,
-// attn.o with optional biases; attn.q_norm and attn.k_norm if QKNorm.
+// attn.o with optional biases; attn.q_norm and attn.k_norm if QKNorm; attn.sinks, a score for each head, if Sinks.
 type Attention struct {
 	Heads, KVHeads, HeadDim int
-	QKNorm                  *RMS  // norm of each head of q and k before the rotation; nil for none
+	QKNorm                  *RMS // norm of each head of q and k before the rotation; nil for none
+	NormWhole               bool // QKNorm is over all heads together
+	Sinks                   bool
 	Rope                    *Rope // nil for a layer without positions
 	Window                  int   // a position sees itself and the Window−1 before it; 0: all
 }
@@ -21,6 +23,7 @@ type attention struct {
 	layer, hidden  int
 	q, k, v, o     linear
 	qNorm, kNorm   norm
+	sinks          *layout.Vector
 	kernel         kernel.Attention
 	qWidth, kWidth int
 }
@@ -48,13 +51,27 @@ func (d Attention) bind(b *binder, hidden int) (*attention, error) {
 			return nil, err
 		}
 	}
-	if d.QKNorm != nil {
-		if a.qNorm, err = b.norm("attn.q_norm", *d.QKNorm, d.HeadDim); err != nil {
+	if d.Sinks {
+		if a.sinks, err = b.vector("attn.sinks.weight", d.Heads); err != nil {
 			return nil, err
 		}
-		a.kNorm, err = b.norm("attn.k_norm", *d.QKNorm, d.HeadDim)
+	}
+	if d.QKNorm != nil {
+		q, k := a.normWidths()
+		if a.qNorm, err = b.norm("attn.q_norm", *d.QKNorm, q); err != nil {
+			return nil, err
+		}
+		a.kNorm, err = b.norm("attn.k_norm", *d.QKNorm, k)
 	}
 	return a, err
+}
+
+// normWidths is how many values of q and k are normed together.
+func (a *attention) normWidths() (q, k int) {
+	if a.desc.NormWhole {
+		return a.qWidth, a.kWidth
+	}
+	return a.desc.HeadDim, a.desc.HeadDim
 }
 
 // scratch adds what forward takes from the arena for n rows.
@@ -97,8 +114,9 @@ func (a *attention) place(r *run, q, k, v []float32) {
 // position norms and rotates the heads of one row.
 func (a *attention) position(r *run, table *ropeTable, row int, q, k []float32) {
 	if a.desc.QKNorm != nil {
-		r.normHeads(a.qNorm, q, a.desc.HeadDim)
-		r.normHeads(a.kNorm, k, a.desc.HeadDim)
+		qw, kw := a.normWidths()
+		r.normHeads(a.qNorm, q, qw)
+		r.normHeads(a.kNorm, k, kw)
 	}
 	if table != nil {
 		table.rotate(a.desc.Rope, row, q, a.desc.Heads, a.desc.HeadDim)
@@ -149,7 +167,11 @@ func (a *attention) attend(r *run, q, out []float32) {
 		}
 		row += n
 	}
-	a.kernel.Run(r.env.Pool, r.attnScratch, r.segs)
+	k := a.kernel
+	if a.sinks != nil {
+		k.Sinks = r.env.Pager.Vector(a.sinks)
+	}
+	k.Run(r.env.Pool, r.attnScratch, r.segs)
 }
 
 // CacheRangeError says that a key or value is beyond what the cache's type can hold.

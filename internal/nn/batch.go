@@ -32,6 +32,8 @@ type Segment struct {
 	// RopeLength is the length that length-dependent rope scalings use: prompt + the request's own
 	// max_tokens, or the model's trained limit (docs/numerics.md).
 	RopeLength int
+	// Prompt says that the rows are of a prompt, not of an answer. No value depends on it.
+	Prompt bool
 	// Adapter adds low-rank updates to the products of this segment; nil for none.
 	Adapter *Adapter
 

@@ -44,7 +44,18 @@ type Block struct {
 	Norm    RMS
 	Mixer   Attention
 	FFNNorm RMS
-	FFN     GatedMLP
+	FFN     FeedForward
+}
+
+// FeedForward describes the second half of a layer: GatedMLP or MoE.
+type FeedForward interface {
+	bind(b *binder, hidden int) (feedForward, error)
+}
+
+// feedForward is a bound FeedForward.
+type feedForward interface {
+	scratch(s *sizes, n int)
+	forward(r *run, dst, x []float32) error
 }
 
 // RMS describes a root-mean-square norm with a weight.
@@ -64,6 +75,9 @@ func Repeat(n int, f func(i int) Block) []Block {
 type Source interface {
 	Matrix(layer int, role string, rows, cols int) (m *layout.Matrix, ok bool, err error)
 	Vector(layer int, role string, n int) (v *layout.Vector, ok bool, err error)
+	// Stack finds a matrix of every expert of a layer, such as "ffn.experts.down". The biases of all of
+	// them are one vector, the experts one after the other.
+	Stack(layer int, role string, experts, rows, cols int) (s *layout.Stack, ok bool, err error)
 }
 
 // binder collects the weights of a model in the order of a sweep.
@@ -186,7 +200,7 @@ type block struct {
 	norm    norm
 	mixer   *attention
 	ffnNorm norm
-	ffn     *gatedMLP
+	ffn     feedForward
 }
 
 // Pooling is how an embedding model pools; PoolNone for language models.

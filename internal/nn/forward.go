@@ -11,6 +11,7 @@ import (
 	"github.com/spillway/spillway/internal/layout"
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/pager"
+	"github.com/spillway/spillway/internal/policy"
 	"github.com/spillway/spillway/internal/quant"
 )
 
@@ -22,6 +23,44 @@ type Env struct {
 	Exact bool       // quantized weights are decoded to f32
 	// Context is the most positions that a sequence may have; it bounds the stored partials of attention.
 	Context int
+	// Routing hears which experts a pass chose in each layer, by position in Layout.Experts: the ids of rows of
+	// answers, then of prompts, in a row those of the highest scores first. Both are valid during the call. Nil for none.
+	Routing func(layer int, v policy.Visit, ids []int32)
+
+	kept lists
+}
+
+// lists are what passes leave for the next one, so that it need not allocate them.
+type lists struct {
+	inputs   []kernel.Acts // of the layer that runs
+	together []kernel.Output
+	segs     []kernel.Segment
+	views    []cacheView
+	tables   []ropeTable
+	demands  []policy.Demand
+	indices  []int32
+	sorted   []int32
+}
+
+// mostInputs is for how many inputs of a layer's products there is room.
+const mostInputs = 32
+
+// begin is the state of a new pass. Only one runs on an Env.
+func (e *Env) begin(m *Model, b *Batch) *run {
+	r := &run{m: m, env: e, batch: b, rows: b.Rows(), lists: e.kept}
+	r.inputs = slices.Grow(r.inputs[:0], mostInputs)
+	r.segs = slices.Grow(r.segs[:0], len(b.Segments))[:len(b.Segments)]
+	r.views = slices.Grow(r.views[:0], len(b.Segments))[:len(b.Segments)]
+	r.tables = slices.Grow(r.tables[:0], len(m.ropes))[:len(m.ropes)]
+	return r
+}
+
+// end keeps the lists, without what they point to.
+func (r *run) end() {
+	clear(r.inputs[:cap(r.inputs)])
+	clear(r.together[:cap(r.together)])
+	clear(r.segs)
+	r.env.kept = r.lists
 }
 
 // run is the state of one forward pass.
@@ -31,14 +70,11 @@ type run struct {
 	batch       *Batch
 	sweep       *pager.Sweep
 	rows        int
-	head        bool        // rows are those that reach the head
-	tables      []ropeTable // by position in m.ropes
+	head        bool // rows are those that reach the head
 	kernScratch []byte
 	attnScratch []byte
-	together    []kernel.Output
-	segs        []kernel.Segment
-	views       []cacheView
 	failures    sync.Mutex
+	lists       // tables by position in m.ropes
 }
 
 type cacheView struct{ k, v [][]byte }
@@ -48,10 +84,11 @@ type cacheView struct{ k, v [][]byte }
 // their hidden states, HeadRows × Hidden; they are valid until the next pass on this arena.
 // An error ends the whole batch; what concerns one segment only is in its Err.
 func (m *Model) Forward(ctx context.Context, env *Env, b *Batch) (out []float32, err error) {
-	r := &run{m: m, env: env, batch: b, rows: b.Rows()}
-	if r.rows == 0 {
+	if b.Rows() == 0 {
 		return nil, nil
 	}
+	r := env.begin(m, b)
+	defer r.end()
 	var skip []layout.Kind
 	if b.HeadRows() == 0 {
 		skip = append(skip, layout.Head)
@@ -70,6 +107,7 @@ func (m *Model) Forward(ctx context.Context, env *Env, b *Batch) (out []float32,
 	mark := env.Arena.Mark()
 	for i := range m.blocks {
 		env.Arena.Reset(mark)
+		r.inputs = r.inputs[:0]
 		if err := r.block(i, x, h); err != nil {
 			return nil, err
 		}
@@ -82,9 +120,6 @@ func (m *Model) Forward(ctx context.Context, env *Env, b *Batch) (out []float32,
 func (r *run) prepare() {
 	r.kernScratch = r.bytes(kernel.ScratchBytes(r.env.Pool.Threads(), r.m.Layout.MaxCols))
 	r.attnScratch = r.bytes(r.m.attentionScratch(r.env.Pool.Threads(), r.env.Context))
-	r.segs = make([]kernel.Segment, len(r.batch.Segments))
-	r.views = make([]cacheView, len(r.batch.Segments))
-	r.tables = make([]ropeTable, len(r.m.ropes))
 	for i, rope := range r.m.ropes {
 		half := rope.tableFloats(r.rows) / 2
 		r.tables[i] = ropeTable{cos: r.floats(half), sin: r.floats(half)}
@@ -183,10 +218,16 @@ func integer(exact bool, ms []*layout.Matrix) bool {
 
 // acts prepares x, rows × cols, as input of the matrices ms.
 func (r *run) acts(x []float32, cols int, ms ...*layout.Matrix) *kernel.Acts {
+	return r.actsOf(r.rows, x, cols, ms...)
+}
+
+// actsOf is acts for n rows.
+func (r *run) actsOf(n int, x []float32, cols int, ms ...*layout.Matrix) *kernel.Acts {
 	form := integer(r.env.Exact, ms)
-	a := kernel.MakeActs(r.bytes(kernel.ActsBytes(r.rows, cols, form)), r.rows, cols, form)
+	a := kernel.MakeActs(r.bytes(kernel.ActsBytes(n, cols, form)), n, cols, form)
 	a.SetRows(r.env.Pool, x, cols)
-	return &a
+	r.inputs = append(r.inputs, a) // those before stay where they are, or are copied and stay, too
+	return &r.inputs[len(r.inputs)-1]
 }
 
 // linear writes l's product with every row of in to out, rows × l.m.Rows, tile by tile as the
@@ -302,14 +343,17 @@ func (r *run) fail(s *Segment, e *CacheRangeError) {
 const fewValues = 32 << 10
 
 // each calls f for every row of width values, in parallel when there are many.
-func (r *run) each(width int, f func(row int)) {
-	if r.rows*width < fewValues {
-		for row := range r.rows {
+func (r *run) each(width int, f func(row int)) { r.eachOf(r.rows, width, f) }
+
+// eachOf is each for n rows.
+func (r *run) eachOf(n, width int, f func(row int)) {
+	if n*width < fewValues {
+		for row := range n {
 			f(row)
 		}
 		return
 	}
-	r.env.Pool.Run(r.rows, func(_, row int) { f(row) })
+	r.env.Pool.Run(n, func(_, row int) { f(row) })
 }
 
 // table returns the cosines and sines of a rotation; nil for none.
@@ -340,7 +384,11 @@ func (r *run) tap(name string, width int, x []float32) {
 func (m *Model) TapNames() []string {
 	names := []string{"embed"}
 	for i := range m.blocks {
-		for _, part := range []string{"attn_norm", "attn_out", "ffn_norm", "ffn_out", "out"} {
+		parts := []string{"attn_norm", "attn_out", "ffn_norm", "ffn_out", "out"}
+		if _, ok := m.blocks[i].ffn.(*moe); ok {
+			parts = slices.Insert(parts, 3, "router.experts", "router.weights")
+		}
+		for _, part := range parts {
 			names = append(names, fmt.Sprintf("layer.%d.%s", i, part))
 		}
 	}

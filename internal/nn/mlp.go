@@ -13,16 +13,21 @@ type gatedMLP struct {
 	gate, up, down linear
 }
 
-func (d GatedMLP) bind(b *binder, hidden int) (*gatedMLP, error) {
-	f := &gatedMLP{hidden: hidden, width: d.Width}
+func (d GatedMLP) bind(b *binder, hidden int) (feedForward, error) {
+	return bindMLP(b, "ffn", hidden, d.Width)
+}
+
+// bindMLP finds the matrices of roles that begin alike.
+func bindMLP(b *binder, role string, hidden, width int) (*gatedMLP, error) {
+	f := &gatedMLP{hidden: hidden, width: width}
 	var err error
-	if f.gate, err = b.linear("ffn.gate", d.Width, hidden); err != nil {
+	if f.gate, err = b.linear(role+".gate", width, hidden); err != nil {
 		return nil, err
 	}
-	if f.up, err = b.linear("ffn.up", d.Width, hidden); err != nil {
+	if f.up, err = b.linear(role+".up", width, hidden); err != nil {
 		return nil, err
 	}
-	f.down, err = b.linear("ffn.down", hidden, d.Width)
+	f.down, err = b.linear(role+".down", hidden, width)
 	return f, err
 }
 

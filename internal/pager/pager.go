@@ -39,6 +39,7 @@ type Config struct {
 	Placement *layout.Placement // from the planner, for this model
 	Files     []vfs.File        // by Matrix.File; they stay open until Close has returned
 	Ledger    *budget.Ledger
+	Policy    string // which experts stay in memory; empty is policy.Default
 }
 
 // Pager owns the weights of one model. One sweep runs at a time, driven by one goroutine; Rows,
@@ -78,6 +79,8 @@ type Pager struct {
 	flying  int     // reads in flight
 	since   time.Time
 	stats   Stats
+
+	experts experts
 }
 
 // piece is the rows of a matrix that lie in one unit.
@@ -98,7 +101,10 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	}
 	p.work.L = &p.mu
 	p.index()
-	err := p.reserve(c.Ledger)
+	err := p.indexExperts(c.Policy)
+	if err == nil {
+		err = p.reserve(c.Ledger)
+	}
 	if err == nil {
 		err = p.readVectors(ctx)
 	}
@@ -135,6 +141,16 @@ func (c *Config) check() error {
 	for _, x := range c.Model.Matrices {
 		if err := inFile(x.Name, x.File, x.Offset, x.Bytes()); err != nil {
 			return err
+		}
+	}
+	for i := range c.Model.Experts {
+		for k := range c.Model.Experts[i].Stacks {
+			s := &c.Model.Experts[i].Stacks[k]
+			for _, at := range s.At {
+				if err := inFile(s.Name, int(at.File), at.Offset, s.Bytes()); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	for i, v := range c.Model.Vectors {
@@ -195,10 +211,12 @@ func (p *Pager) insert(x piece) {
 // reserve leases everything at once, then maps it.
 func (p *Pager) reserve(l *budget.Ledger) error {
 	vectors := p.place.Pages(p.model.VectorBytes())
+	experts := p.place.Experts.Memory()
 	var err error
 	p.leases, err = l.ReserveAll(
 		budget.Want{Pool: budget.Weights, Bytes: p.place.PinnedMemory() + vectors, What: "pinned weights"},
 		budget.Want{Pool: budget.Staging, Bytes: p.place.StagingMemory(), What: "weights on their way from the drive"},
+		budget.Want{Pool: budget.Weights, Bytes: experts, What: "experts"},
 	)
 	if err != nil {
 		return err
@@ -224,6 +242,11 @@ func (p *Pager) reserve(l *budget.Ledger) error {
 	}
 	p.lookups = staging[int64(p.place.Slots)*p.place.SlotBytes:]
 	p.scratch = p.lookups[int64(p.place.Readers+1)*p.place.LookupBytes:]
+	slots, err := p.mapped(p.leases[2], experts)
+	if err != nil {
+		return err
+	}
+	p.experts.place(slots, p.scratch[int64(p.place.Readers+1)*p.place.ScratchBytes():], &p.place.Experts)
 	return nil
 }
 

@@ -1,9 +1,7 @@
 package pager
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/spillway/spillway/internal/layout"
@@ -77,6 +75,9 @@ func (p *Pager) reader(i int) {
 			p.batchStep(b, i)
 			continue
 		}
+		if p.expertStep(i) {
+			continue
+		}
 		j, ok := p.next()
 		if !ok {
 			p.work.Wait()
@@ -89,6 +90,22 @@ func (p *Pager) reader(i int) {
 		p.land(n)
 		p.finish(j, n, err)
 	}
+}
+
+// expertStep reads for an expert if there is something to read: it goes before what a sweep reads ahead.
+// The lock is held before and after.
+func (p *Pager) expertStep(i int) bool {
+	j, ok := p.nextExpert()
+	if !ok {
+		return false
+	}
+	p.takeOff()
+	p.mu.Unlock()
+	n, err := p.readExpert(j, i)
+	p.mu.Lock()
+	p.land(n)
+	p.finishExpert(j, err)
+	return true
 }
 
 // batchStep helps with a look-up until nothing is left of it. The lock is held before and after.
@@ -123,13 +140,10 @@ func (p *Pager) read(j job, i int) (int, error) {
 	u := &p.units[j.unit]
 	f := p.files[u.File]
 	n, err := p.readAt(u.File, j.buf, j.start, i)
-	switch {
-	case n >= j.need:
+	if n >= j.need {
 		return n, nil
-	case err == nil || errors.Is(err, io.EOF):
-		err = fmt.Errorf("the file ends at %d: %w", j.start+int64(n), io.ErrUnexpectedEOF)
 	}
-	return n, fmt.Errorf("%s: %d bytes of %s at offset %d: %w", f.Name(), j.need, u.label(), j.start, err)
+	return n, fmt.Errorf("%s: %d bytes of %s at offset %d: %w", f.Name(), j.need, u.label(), j.start, short(j.start, n, err))
 }
 
 // label names the matrices of a unit.

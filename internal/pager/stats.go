@@ -5,15 +5,18 @@ import "time"
 // Stats counts since Open. Bytes are those of the drive's answers, alignment included, unless said
 // otherwise.
 type Stats struct {
-	Sweeps   int64         // begun
-	Passed   int64         // bytes of matrices that sweeps have used, wherever they were
-	Hit      int64         // of these, bytes that were in memory already: not read for this sweep
-	Read     int64         // bytes read in all
-	Loaded   int64         // of these, to fill pinned units
-	Looked   int64         // of these, for rows of embeddings and for vectors
-	Requests int64         // reads
-	Wait     time.Duration // that sweeps have waited for the drive
-	Busy     time.Duration // with at least one read in flight
+	Sweeps   int64 // begun
+	Passed   int64 // bytes of matrices that sweeps have used, wherever they were
+	Hit      int64 // of these, bytes that were in memory already: not read for this sweep
+	Read     int64 // bytes read in all
+	Loaded   int64 // of these, to fill pinned units
+	Looked   int64 // of these, for rows of embeddings and for vectors
+	Requests int64 // reads
+	Experts  int64 // that visits have needed
+	// ExpertHits is how many of them were in memory.
+	ExpertHits int64
+	Wait       time.Duration // that sweeps have waited for the drive
+	Busy       time.Duration // with at least one read in flight
 }
 
 // Streamed is the bytes that were read through the ring.
@@ -24,6 +27,7 @@ func (s Stats) Sub(e Stats) Stats {
 	return Stats{
 		Sweeps: s.Sweeps - e.Sweeps, Passed: s.Passed - e.Passed, Hit: s.Hit - e.Hit, Read: s.Read - e.Read,
 		Loaded: s.Loaded - e.Loaded, Looked: s.Looked - e.Looked, Requests: s.Requests - e.Requests,
+		Experts: s.Experts - e.Experts, ExpertHits: s.ExpertHits - e.ExpertHits,
 		Wait: s.Wait - e.Wait, Busy: s.Busy - e.Busy,
 	}
 }

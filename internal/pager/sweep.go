@@ -39,6 +39,8 @@ type Sweep struct {
 	at   int   // place in the sweep of the next matrix
 	err  error // of the sweep; sticks
 	done bool
+
+	asked bool // a visit to experts has begun
 }
 
 // Begin starts a sweep. Bundles of the kinds to skip, such as a head that no row reaches, are
@@ -67,6 +69,7 @@ func (p *Pager) Begin(ctx context.Context, skip ...layout.Kind) (*Sweep, error) 
 	}
 	p.running = s
 	p.stats.Sweeps++
+	p.rebalance()
 	p.rouse()
 	return s, nil
 }
@@ -81,6 +84,7 @@ func (s *Sweep) End() {
 		return
 	}
 	s.done, s.err = true, errEnded
+	s.endVisit()
 	p := s.p
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,6 +24,7 @@ type placer struct {
 	sweep []*layout.Matrix
 	at    []int   // position in the sweep by matrix ID, or -1
 	ahead []int64 // bytes of the sweep before each position
+	slot  int64   // bytes of a slot for an expert
 }
 
 func newPlacer(r *Request) *placer {
@@ -38,6 +39,7 @@ func newPlacer(r *Request) *placer {
 		sum += x.Bytes()
 	}
 	pl.ahead = append(pl.ahead, sum)
+	pl.slot = pl.expertSlot()
 	return pl
 }
 
@@ -74,6 +76,7 @@ func (pl *placer) resident(embedding bool) *layout.Placement {
 	p.Units = pl.homes(parts)
 	p.Request = up(min(max(pl.ahead[len(pl.sweep)]/maxReaders, 1<<20), maxSlot), int64(p.Align))
 	p.Readers = int(min(max(pl.ahead[len(pl.sweep)]/p.Request, 1), maxReaders))
+	pl.slots(p, pl.allExperts())
 	p.Sort(pl.r.Model)
 	return p
 }
@@ -133,6 +136,7 @@ func add(u *layout.Unit, part layout.Part) {
 func (pl *placer) streamed(extra, pin int64) *layout.Placement {
 	p := pl.base()
 	pl.ring(p, extra)
+	pl.tiles(p, extra)
 	payload := p.SlotBytes - 2*int64(p.Align)
 	p.Request = up(payload, int64(p.Align))
 	items := pl.items(p, payload)

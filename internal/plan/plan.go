@@ -43,9 +43,10 @@ type Plan struct {
 	Resident        bool
 	EmbeddingPinned bool
 	PinnedBytes     int64 // of the matrices that a sweep uses
-	StreamedBytes   int64 // of the matrices, per sweep
+	StreamedBytes   int64 // of the matrices, per sweep; experts are no part of these
 	ReadBytes       int64 // per sweep: streamed bytes with alignment and gaps
 	Placement       *layout.Placement
+	Experts         *Experts // nil without experts
 
 	model *layout.Model
 }
@@ -83,6 +84,7 @@ func Make(r Request) (*Plan, error) {
 	s.trim(p)
 	p.PinnedBytes, p.StreamedBytes = p.Placement.Swept(r.Model)
 	p.ReadBytes = p.Placement.ReadBytes()
+	p.Experts = s.experts(p.Placement)
 	if err := p.Placement.Check(r.Model); err != nil {
 		return nil, err
 	}

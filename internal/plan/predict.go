@@ -19,9 +19,12 @@ type Prediction struct {
 
 // Predict says how fast a plan will be if reading and computing overlap fully.
 func (p *Plan) Predict(m Machine) Prediction {
-	active := float64(p.PinnedBytes + p.StreamedBytes)
 	sweep := func(rows int) (float64, string) {
-		return slowest(m, float64(p.ReadBytes), active, rate(float64(rows)*float64(p.model.FlopsPerToken), m.Flops))
+		active := float64(p.PinnedBytes + p.StreamedBytes)
+		if p.Experts != nil {
+			active += p.Experts.touched(rows) * float64(p.Experts.Bytes)
+		}
+		return slowest(m, float64(p.ReadBytes)+p.Experts.reads(rows), active, rate(float64(rows)*float64(p.model.FlopsPerToken), m.Flops))
 	}
 	one, limit := sweep(1)
 	chunk, _ := sweep(p.Chunk)
@@ -50,7 +53,7 @@ func slowest(m Machine, read, active, compute float64) (float64, string) {
 
 // Work is what a run did, for its roofline.
 type Work struct {
-	Required int64   // least bytes that any policy reads from the drive at this budget
+	Required int64   // least bytes that any policy reads from the drive at this budget; -1 if that is not known
 	Read     int64   // bytes read from the drive
 	Active   int64   // bytes of weights and cache that the compute passed, wherever they were: read and hit
 	Floats   float64 // multiplications and additions on binary32
@@ -63,7 +66,8 @@ func (w *Work) compute(m Machine) float64 {
 	return rate(w.Floats, m.FloatPeak) + rate(w.Integers, m.IntegerPeak)
 }
 
-// Roofline is how near a run came to what the machine allows, as CLI.md defines it.
+// Roofline is how near a run came to what the machine allows, as CLI.md defines it. Fractions that cannot be known are
+// 0.
 type Roofline struct {
 	Limit          string
 	Fraction       float64 // time that the least work needs ÷ time taken
@@ -73,8 +77,11 @@ type Roofline struct {
 
 // RooflineOf computes the roofline of a run.
 func RooflineOf(w Work, m Machine) Roofline {
+	done, limit := slowest(m, float64(w.Read), float64(w.Active), w.compute(m))
+	if w.Required < 0 {
+		return Roofline{Limit: limit, DriveFraction: rate(done, w.Seconds)}
+	}
 	least, limit := slowest(m, float64(w.Required), float64(w.Active), w.compute(m))
-	done, _ := slowest(m, float64(w.Read), float64(w.Active), w.compute(m))
 	r := Roofline{Limit: limit, Fraction: rate(least, w.Seconds), DriveFraction: rate(done, w.Seconds), PolicyFraction: 1}
 	if w.Read > w.Required {
 		r.PolicyFraction = float64(w.Required) / float64(w.Read)
@@ -89,4 +96,13 @@ func RequiredBytes(active, budget, least int64) int64 { return max(active-max(bu
 // RequiredBytes is that of the plan.
 func (p *Plan) RequiredBytes() int64 {
 	return RequiredBytes(p.PinnedBytes+p.StreamedBytes, p.Budget, p.Least)
+}
+
+// ExpertWork is the Required of a run with experts that has read so many bytes: with slots for all, what was read
+// had to be; else only the run's own trace can tell.
+func (p *Plan) ExpertWork(read int64) int64 {
+	if p.Experts.Resident() {
+		return read
+	}
+	return -1
 }

@@ -78,7 +78,7 @@ func tables(limit int64) int64 { return limit/tableShare + tableRest }
 // fill writes the pools of a plan for a budget and returns what is left.
 func (s *sizes) fill(p *Plan, limit int64) int64 {
 	p.model = s.r.Model
-	p.Pools[budget.Weights] = p.Placement.PinnedMemory() + s.vectors
+	p.Pools[budget.Weights] = p.Placement.PinnedMemory() + s.vectors + p.Placement.Experts.Memory()
 	p.Pools[budget.Staging] = p.Placement.StagingMemory()
 	p.Pools[budget.KV] = s.kv
 	p.Pools[budget.Activation] = s.activation(p.Chunk)
@@ -102,7 +102,7 @@ func (s *sizes) trim(p *Plan) {
 // smaller still.
 func (s *sizes) smallest() *Plan {
 	p := &Plan{Chunk: s.rowMin, Placement: s.placer.streamed(0, 0)}
-	if all := s.placer.resident(false); all.PinnedMemory()+s.placer.cost(all) <= s.placer.cost(p.Placement) {
+	if all := s.placer.resident(false); all.PinnedMemory()+all.Experts.Memory()+s.placer.cost(all) <= s.placer.cost(p.Placement) {
 		p.Placement = all
 	}
 	// Page tables grow with the budget, so that two steps come close and a third settles it.
@@ -157,7 +157,14 @@ func (s *sizes) rows(bytes int64) int {
 // busy.
 func (s *sizes) stream(p *Plan) {
 	spare := p.Budget - p.Least
-	p.Chunk = s.rows(s.activation(s.rowMin) + spare/rowShare)
+	share := int64(rowShare)
+	if len(s.r.Model.Experts) > 0 {
+		share = expertRowShare
+	}
+	p.Chunk = s.rows(s.activation(s.rowMin) + spare/share)
+	if len(s.r.Model.Experts) > 0 && s.streamExperts(p) {
+		return
+	}
 	extra := min(spare/ringShare, maxRing)
 	if s.r.Model.Exchanged {
 		extra = min(spare/wideShare, wideRing)

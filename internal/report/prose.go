@@ -70,11 +70,17 @@ func (r *Report) ioLine() string {
 	if r.IO.DriveBytesPerSecond > 0 {
 		line += fmt.Sprintf(" (the drive gives %s)", Rate(float64(r.IO.DriveBytesPerSecond)))
 	}
+	if x := r.Experts; x != nil && x.Needed > 0 {
+		line += fmt.Sprintf("\nexperts: %.0f %% of %d were in memory when they were needed (%d of %d have room)",
+			100*float64(x.Hits)/float64(x.Needed), x.Needed, x.Slots, x.All)
+	}
 	return line + "\n"
 }
 
 // Busy says why a run can be faster than the machine is said to be.
 const Busy = "more than 100 %: the machine was busy while it was measured"
+
+var allowance = map[string]string{"drive": "drive", "memory": "memory's bandwidth", "compute": "processor"}
 
 // rooflineLine is empty where nobody has measured, as in a conversation.
 func (r *Report) rooflineLine() string {
@@ -82,11 +88,12 @@ func (r *Report) rooflineLine() string {
 	switch {
 	case f.Limit == "":
 		return ""
+	case f.Fraction <= 0 && f.DriveFraction > 0 && r.Experts != nil: // what had to be read is not known
+		return fmt.Sprintf("roofline: %.0f %% of what the %s allows with the bytes that were read\n", 100*f.DriveFraction, allowance[f.Limit])
 	case f.Fraction <= 0:
 		return "roofline: not measured\n"
 	}
-	line := fmt.Sprintf("roofline: %.0f %% of what the %s allows", 100*f.Fraction,
-		map[string]string{"drive": "drive", "memory": "memory's bandwidth", "compute": "processor"}[f.Limit])
+	line := fmt.Sprintf("roofline: %.0f %% of what the %s allows", 100*f.Fraction, allowance[f.Limit])
 	if f.Limit == "drive" {
 		line += fmt.Sprintf(" (%.0f %% with the bytes that were read; %.0f %% of those had to be)", 100*f.DriveFraction, 100*f.PolicyFraction)
 	}

@@ -25,6 +25,7 @@ type Report struct {
 	IO       IO       `json:"io"`
 	Cache    Cache    `json:"cache"`
 	Roofline Roofline `json:"roofline"`
+	Experts  *Experts `json:"experts,omitempty"` // of a mixture of experts
 
 	// Notes are one-time remarks for the reader of the prose, such as "direct I/O refused".
 	Notes []string `json:"-"`
@@ -67,10 +68,18 @@ type Speed struct {
 
 // IO counts bytes of weights.
 type IO struct {
-	RequiredBytes       int64  `json:"required_bytes"` // the least that any policy must read at this budget
+	RequiredBytes       int64  `json:"required_bytes"` // the least that any policy must read at this budget; 0 if that is not known
 	ReadBytes           int64  `json:"read_bytes"`     // read from the drive
 	HitBytes            int64  `json:"hit_bytes"`      // used without reading
 	DriveBytesPerSecond Figure `json:"drive_bytes_per_second"`
+}
+
+// Experts says how often experts were needed by a step, and found in memory.
+type Experts struct {
+	Needed int64 `json:"needed"`
+	Hits   int64 `json:"hits"`
+	Slots  int   `json:"slots"` // experts that find room in memory at once
+	All    int   `json:"all"`   // that the model has
 }
 
 // Roofline says how near the run came to what the machine allows.

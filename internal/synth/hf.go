@@ -31,6 +31,7 @@ type config struct {
 	DType            string   `json:"torch_dtype"`
 	BOS              int      `json:"bos_token_id"`
 	EOS              int      `json:"eos_token_id"`
+	mixtureConfig
 }
 
 func (s *Shape) config(dtype string) config {
@@ -39,7 +40,7 @@ func (s *Shape) config(dtype string) config {
 		Architectures: []string{s.class}, ModelType: s.family, VocabSize: s.Vocab, HiddenSize: s.Hidden, IntermediateSize: s.FFN,
 		Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, HiddenAct: "silu",
 		Context: s.Context, Eps: s.Eps, RopeTheta: s.RopeBase, Tied: s.Tied, DType: dtype,
-		BOS: v.endOfText(), EOS: v.endOfTurn(),
+		BOS: v.endOfText(), EOS: v.endOfTurn(), mixtureConfig: s.mixtureConfig(),
 	}
 }
 

@@ -15,10 +15,14 @@ type entry struct {
 
 // metadata is what llama.cpp wants to know about a model.
 func metadata(s *Shape, m mix) []entry {
-	key := func(name string) string { return s.family + "." + name }
+	arch := s.family
+	if s.arch != "" {
+		arch = s.arch
+	}
+	key := func(name string) string { return arch + "." + name }
 	v := vocab{s.Vocab}
 	all := []entry{
-		{"general.architecture", s.family},
+		{"general.architecture", arch},
 		{"general.type", "model"},
 		{"general.name", s.Name + "-synthetic"},
 		{"general.description", "random weights in a published shape, for measurements"},
@@ -40,6 +44,7 @@ func metadata(s *Shape, m mix) []entry {
 		{key("rope.dimension_count"), uint32(s.HeadDim)},
 		{key("vocab_size"), uint32(s.Vocab)},
 	}
+	all = append(all, s.mixtureMetadata(key)...)
 	return append(all, v.metadata(s.pre)...)
 }
 

@@ -40,7 +40,8 @@ const bellDeviation = 37837.227
 // fill writes row's values to dst. Each is one whole number times one factor, so that it is the
 // same on every machine.
 func (t *tensor) fill(dst []float32, seed uint64, row int) {
-	s := rowStream(seed, t.hf, t.source(row))
+	name, at := t.origin(row)
+	s := rowStream(seed, name, at)
 	switch t.role {
 	case norm: // 1 ± 1/16, whole 1024ths
 		for i := range dst {
@@ -61,6 +62,11 @@ func (t *tensor) deviation() float32 {
 	switch t.role {
 	case bias:
 		return 1.0 / 16
+	case embedding:
+		// Routers see above all which token it is, so that the choice of experts is as good as uniform over tokens.
+		if t.routed {
+			return 4
+		}
 	case output:
 		return 3 * d
 	}

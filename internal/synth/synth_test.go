@@ -125,7 +125,7 @@ func TestFormatsHoldTheSameModel(t *testing.T) {
 		if len(g.Tensors) != file.Tensors || len(h.Tensors) != folder.Tensors {
 			t.Errorf("%s: %d and %d tensors, want %d", family, len(g.Tensors), len(h.Tensors), file.Tensors)
 		}
-		for _, x := range s.tensors() {
+		for _, x := range s.tensors(false) {
 			a, b := rows(t, g, x.gguf), rows(t, h, x.hf)
 			if len(a) != len(b) {
 				t.Fatalf("%s %s: %d and %d rows", family, x.gguf, len(a), len(b))
@@ -293,7 +293,7 @@ func TestTypes(t *testing.T) {
 		}
 		s := tiny(llama, c.tied)
 		s.Hidden = c.cols
-		list := s.tensors()
+		list := s.tensors(false)
 		if err := m.assign(&s, list, true); err != nil {
 			t.Fatal(err)
 		}

@@ -21,6 +21,7 @@ const (
 	ffnGate
 	ffnUp
 	ffnDown
+	router
 )
 
 // A tensor of rows × cols values; a vector has one row.
@@ -34,6 +35,14 @@ type tensor struct {
 	replaced bool // typ is not what was asked for, whose blocks do not divide the row
 	// heads is not 0 if the file wants the rows of each head in the order of interleaved rotation.
 	heads int
+	// experts is not 0 for a stack: rows are those of all experts, the experts one after the other.
+	experts int
+	// one is the expert whose rows a tensor holds, plus 1, and stack the name of the stack of all; 0 and empty for
+	// others.
+	one   int
+	stack string
+	// routed says that it is the embedding of a model with experts.
+	routed bool
 }
 
 func (t *tensor) rowBytes() int { return t.typ.RowBytes(t.cols) }
@@ -42,10 +51,26 @@ func (t *tensor) vector() bool  { return t.role == norm || t.role == bias }
 
 // dims is the tensor's shape, outermost first.
 func (t *tensor) dims() []int {
-	if t.vector() {
+	switch {
+	case t.experts > 0 && t.vector():
+		return []int{t.experts, t.cols}
+	case t.vector():
 		return []int{t.cols}
+	case t.experts > 0:
+		return []int{t.experts, t.rows / t.experts, t.cols}
 	}
 	return []int{t.rows, t.cols}
+}
+
+// origin is the tensor, by its name in Hugging Face, and the row in it that row of this one is drawn as.
+func (t *tensor) origin(row int) (name string, at int) {
+	if t.one > 0 {
+		return t.stack, (t.one-1)*t.rows + row
+	}
+	if t.stack != "" {
+		return t.stack, row
+	}
+	return t.hf, t.source(row)
 }
 
 // source returns the row of the Hugging Face tensor that row of the file's tensor holds.
@@ -58,10 +83,10 @@ func (t *tensor) source(row int) int {
 	return head*dim + r%2*(dim/2) + r/2
 }
 
-// tensors lists the shape's tensors in the order of the file, without types.
-func (s *Shape) tensors() []tensor {
+// tensors lists the tensors of a GGUF file, or of a folder, in the order of the file, without types.
+func (s *Shape) tensors(folder bool) []tensor {
 	q, kv := s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
-	list := []tensor{{gguf: "token_embd.weight", hf: "model.embed_tokens.weight", role: embedding, rows: s.Vocab, cols: s.Hidden}}
+	list := []tensor{{gguf: "token_embd.weight", hf: "model.embed_tokens.weight", role: embedding, rows: s.Vocab, cols: s.Hidden, routed: s.Mixture != nil}}
 	for i := range s.Layers {
 		add := func(gguf, hf string, r role, rows, cols int) {
 			list = append(list, tensor{
@@ -79,11 +104,25 @@ func (s *Shape) tensors() []tensor {
 			add("attn_v.bias", "self_attn.v_proj.bias", bias, 1, kv)
 		}
 		if s.qkNorm {
-			add("attn_q_norm.weight", "self_attn.q_norm.weight", norm, 1, s.HeadDim)
-			add("attn_k_norm.weight", "self_attn.k_norm.weight", norm, 1, s.HeadDim)
+			heads, kvHeads := 1, 1
+			if s.normWhole {
+				heads, kvHeads = s.Heads, s.KVHeads
+			}
+			add("attn_q_norm.weight", "self_attn.q_norm.weight", norm, 1, heads*s.HeadDim)
+			add("attn_k_norm.weight", "self_attn.k_norm.weight", norm, 1, kvHeads*s.HeadDim)
 		}
 		add("attn_output.weight", "self_attn.o_proj.weight", attnOut, s.Hidden, q)
-		add("ffn_norm.weight", "post_attention_layernorm.weight", norm, 1, s.Hidden)
+		ffnNorm := "ffn_norm.weight"
+		if s.oss {
+			add("attn_output.bias", "self_attn.o_proj.bias", bias, 1, s.Hidden)
+			add("attn_sinks.weight", "self_attn.sinks", bias, 1, s.Heads)
+			ffnNorm = "post_attention_norm.weight"
+		}
+		add(ffnNorm, "post_attention_layernorm.weight", norm, 1, s.Hidden)
+		if s.Mixture != nil {
+			list = append(list, s.mixture(i, folder)...)
+			continue
+		}
 		add("ffn_gate.weight", "mlp.gate_proj.weight", ffnGate, s.FFN, s.Hidden)
 		add("ffn_up.weight", "mlp.up_proj.weight", ffnUp, s.FFN, s.Hidden)
 		add("ffn_down.weight", "mlp.down_proj.weight", ffnDown, s.Hidden, s.FFN)

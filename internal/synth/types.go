@@ -67,16 +67,18 @@ func lookupType(name string) (mix, error) {
 	return mix{}, fmt.Errorf("unknown type %q; there are %s", name, strings.Join(TypeNames(), ", "))
 }
 
-// assign sets the types of the tensors. Vectors are F32 in GGUF files, whatever the mix; in
+// assign sets the types of the tensors. Vectors and routers are F32 in GGUF files, whatever the mix; in
 // float-only Hugging Face files they have the type of the matrices.
 func (m mix) assign(s *Shape, list []tensor, gguf bool) error {
 	for i := range list {
 		t := &list[i]
 		t.typ = m.base
 		switch {
-		case t.vector() && gguf:
+		case (t.vector() || t.role == router) && gguf:
 			t.typ = quant.F32
 			continue
+		case m.base == quant.MXFP4 && s.Mixture != nil && t.experts == 0: // for experts alone
+			t.typ = quant.Q8_0
 		case t.role == output, t.role == embedding && s.Tied:
 			t.typ = m.output
 		case (t.role == attnV || t.role == ffnDown) && moreBits(t.layer, s.Layers):

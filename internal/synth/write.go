@@ -112,7 +112,10 @@ func newPlan(shape Shape, o Options) (p *plan, err error) {
 	if o.Path == "" {
 		return nil, errors.New("no path to write to")
 	}
-	p.tensors = p.shape.tensors()
+	if p.folder && p.shape.oss {
+		return nil, fmt.Errorf("%s is written as a GGUF file only", p.shape.Name)
+	}
+	p.tensors = p.shape.tensors(p.folder)
 	if !p.folder {
 		p.shape.permute(p.tensors)
 	}

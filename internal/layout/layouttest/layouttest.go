@@ -89,6 +89,52 @@ func (s Shape) Model() *layout.Model {
 	return b.m
 }
 
+// DrawExperts adds experts to a model: to some of its layers, or to all, of any formats and sizes, their matrices
+// together or apart.
+func DrawExperts(t *rapid.T, m *layout.Model) {
+	m.Layers = max(m.Layers, 1)
+	b := &builder{m: m, end: FileBytes(m)}
+	count := rapid.IntRange(1, 9).Draw(t, "experts")
+	used := rapid.IntRange(1, count).Draw(t, "used")
+	for i := range m.Layers {
+		if len(m.Experts) > 0 && rapid.IntRange(0, 3).Draw(t, "dense") == 0 {
+			continue
+		}
+		l := layout.ExpertLayer{Layer: i, Used: used}
+		for k := range rapid.IntRange(2, layout.MaxStacks).Draw(t, "stacks") {
+			l.Stacks = append(l.Stacks, layout.Stack{
+				Name: fmt.Sprintf("blk.%d.%d.experts", i, k), Type: rapid.SampledFrom(types).Draw(t, "type"),
+				Rows: rapid.IntRange(1, 150).Draw(t, "rows"), Cols: 256 * rapid.IntRange(1, 2).Draw(t, "cols"), At: make([]layout.Place, count),
+			})
+		}
+		b.scatterExperts(t, &l)
+		m.Experts = append(m.Experts, l)
+	}
+}
+
+// scatterExperts gives experts places: stack by stack, or expert by expert.
+func (b *builder) scatterExperts(t *rapid.T, l *layout.ExpertLayer) {
+	files := max(len(b.end), 1)
+	align := rapid.SampledFrom([]int64{1, 32, 4096}).Draw(t, "expert alignment")
+	put := func(stack, expert, file int) {
+		l.Stacks[stack].At[expert] = layout.Place{File: int32(file), Offset: b.place(file, l.Stacks[stack].Bytes(), align)}
+	}
+	if rapid.Bool().Draw(t, "stacked") {
+		for k := range l.Stacks {
+			file := rapid.IntRange(0, files-1).Draw(t, "file")
+			for e := range l.Count() {
+				put(k, e, file)
+			}
+		}
+		return
+	}
+	for e := range l.Count() {
+		for k := range l.Stacks {
+			put((k+e)%len(l.Stacks), e, e%files)
+		}
+	}
+}
+
 // FileBytes is the length that each file of a model needs.
 func FileBytes(m *layout.Model) []int64 {
 	var end []int64
@@ -103,6 +149,14 @@ func FileBytes(m *layout.Model) []int64 {
 	}
 	for _, v := range m.Vectors {
 		grow(v.File, v.Offset+int64(v.Type.RowBytes(v.Len)))
+	}
+	for i := range m.Experts {
+		for k := range m.Experts[i].Stacks {
+			x := &m.Experts[i].Stacks[k]
+			for _, at := range x.At {
+				grow(int(at.File), at.Offset+x.Bytes())
+			}
+		}
 	}
 	return end
 }

@@ -63,6 +63,22 @@ func (w *Weights) Matrix(layer int, role string, rows, cols int) (*layout.Matrix
 	return m, true, nil
 }
 
+// Stack implements nn.Source. Values of all experts follow each other; gate and up are never merged.
+func (w *Weights) Stack(layer int, role string, experts, rows, cols int) (*layout.Stack, bool, error) {
+	if role == "ffn.experts.gate_up" {
+		return nil, false, nil
+	}
+	m, _, err := w.Matrix(layer, role, experts*rows, cols)
+	if err != nil {
+		return nil, false, err
+	}
+	s := &layout.Stack{Name: m.Name, Type: m.Type, Rows: rows, Cols: cols, At: make([]layout.Place, experts)}
+	for e := range s.At {
+		s.At[e].Offset = m.Offset + int64(e)*s.Bytes()
+	}
+	return s, true, nil
+}
+
 // Vector implements nn.Source.
 func (w *Weights) Vector(layer int, role string, n int) (*layout.Vector, bool, error) {
 	if strings.HasSuffix(role, ".bias") {

@@ -1,0 +1,439 @@
+package pager
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/policy"
+)
+
+// experts is what happens to a model's experts. In slots they stay as long as the policy thinks that they
+// are worth it; without slots they pass through a ring of tiles.
+type experts struct {
+	table *policy.Table // nil without slots
+	slots []expertSlot
+	homes []byte // memory of the slots, one after the other
+	ring  ring
+	queue []expertJob // reads that wait for a reader, from next on
+	next  int
+
+	// Of the visit that runs:
+	layer   int
+	visit   policy.Visit
+	slotOf  []int32 // by demand, −1 before it has one
+	todo    []int32 // demands that need a slot, in order
+	arrived []int32 // demands that can be computed, or have failed, in order
+	some    []Expert
+	reading int    // slots whose reads have not ended
+	sweeps  uint64 // since the shares of the layers were last set
+}
+
+// expertSlot is memory for one expert.
+type expertSlot struct {
+	at     [layout.MaxStacks]int64 // where its matrices lie
+	err    error
+	layer  int32
+	expert int32
+	left   int32 // reads that have not ended
+	demand int32 // of the visit that runs that waits for it, or −1
+	state  state // idle, reading, ready or failed
+}
+
+// expertJob is one read of an expert: bytes of an extent of a slot, or a tile of the ring.
+type expertJob struct {
+	slot  int // −1: the ring's
+	tile  int
+	file  int
+	buf   []byte
+	start int64
+	need  int
+	tries int
+}
+
+// Expert is one of those that a visit needs, valid during the loop's step that yields it.
+type Expert struct {
+	Demand int   // index into the visit's demands
+	Err    error // it could not be read
+	s      *Sweep
+	slot   int // −1: from the ring
+}
+
+const (
+	// rebalancePeriod is after how many sweeps the shares of the layers are set anew.
+	rebalancePeriod = 64
+)
+
+// indexExperts makes the tables; memory comes later.
+func (p *Pager) indexExperts(rule string) error {
+	layers := p.model.Experts
+	if len(layers) == 0 {
+		return nil
+	}
+	x := &p.experts
+	count := layers[0].Count()
+	x.slotOf = make([]int32, 0, count)
+	x.todo, x.arrived = make([]int32, 0, count), make([]int32, 0, count)
+	place := &p.place.Experts
+	if place.Slots == 0 {
+		x.ring.tiles = make([]ringTile, place.Tiles)
+		return nil
+	}
+	if rule == "" {
+		rule = policy.Default
+	}
+	shape := policy.Shape{Layers: len(layers), Experts: count}
+	r, err := policy.New(rule, shape, nil)
+	if err != nil {
+		return err
+	}
+	x.table = policy.NewTable(shape, r)
+	x.table.Window = layers[0].Used
+	x.slots = make([]expertSlot, place.Slots)
+	for i := range x.slots {
+		x.slots[i].demand = -1
+		x.table.Give(i)
+	}
+	x.table.SetQuotas(policy.Equal(shape, place.Slots-policy.Transit(shape, layers[0].Used, place.Slots)))
+	return nil
+}
+
+// place gives slots and tiles their memory.
+func (x *experts) place(slots, tiles []byte, place *layout.ExpertPlacement) {
+	x.homes = slots
+	for i := range x.ring.tiles {
+		x.ring.tiles[i].buf = tiles[int64(i)*place.TileBytes:][:place.TileBytes]
+	}
+}
+
+// home is the memory of a slot.
+func (p *Pager) home(slot int) []byte {
+	n := p.place.Experts.SlotBytes
+	return p.experts.homes[int64(slot)*n:][:n]
+}
+
+// rebalance sets the shares of the layers by their use. The lock is held.
+func (p *Pager) rebalance() {
+	x := &p.experts
+	if x.table == nil || p.ExpertsResident() {
+		return
+	}
+	if x.sweeps++; x.sweeps%rebalancePeriod == 0 {
+		l := p.model.Experts
+		x.table.Rebalance(policy.Transit(policy.Shape{Layers: len(l), Experts: l[0].Count()}, l[0].Used, x.table.Slots()))
+	}
+}
+
+// ExpertsResident reports whether there is a slot for every expert.
+func (p *Pager) ExpertsResident() bool {
+	n := 0
+	for i := range p.model.Experts {
+		n += p.model.Experts[i].Count()
+	}
+	return len(p.experts.slots) >= n
+}
+
+// Ask begins a visit to the experts of a layer, by position in Model.Experts: the reads of all that are not in
+// memory start, as far as there are slots. Experts follows, and other matrices may be used before. The visit's
+// demands stay the caller's, unchanged until then.
+func (s *Sweep) Ask(layer int, v policy.Visit) error {
+	if s.err == nil {
+		s.err = s.ctx.Err()
+	}
+	if s.err == nil && s.asked {
+		s.err = errors.New("pager: internal error: experts were asked for twice")
+	}
+	if s.err == nil {
+		s.err = s.p.checkVisit(layer, v)
+	}
+	if s.err != nil {
+		return s.err
+	}
+	p := s.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.asked = true
+	p.experts.layer, p.experts.visit = layer, v
+	p.stats.Experts += int64(len(v.Demands))
+	if p.experts.table == nil {
+		p.openRing()
+	} else {
+		p.beginVisit()
+	}
+	return nil
+}
+
+// Experts yields the experts that were asked for, those in memory first, the others as they arrive, up to most at
+// once if so many are there. One that could not be read has an Err of its own; an error of the loop ends the sweep.
+func (s *Sweep) Experts(most int) iter.Seq2[[]Expert, error] {
+	return func(yield func([]Expert, error) bool) {
+		if s.err == nil {
+			s.err = s.ctx.Err()
+		}
+		if s.err == nil && !s.asked {
+			s.err = errors.New("pager: internal error: no experts were asked for")
+		}
+		if s.err != nil {
+			yield(nil, s.err)
+			return
+		}
+		s.err = errLeft
+		var err error
+		if s.p.experts.table == nil {
+			err = s.eachRing(yield)
+		} else {
+			err = s.eachSlot(max(most, 1), yield)
+		}
+		s.endVisit()
+		if s.err = err; err != nil && err != errLeft {
+			yield(nil, err)
+		}
+	}
+}
+
+// endVisit gives up what the visit has not come to; without a visit it does nothing.
+func (s *Sweep) endVisit() {
+	p := s.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !s.asked:
+	case p.experts.table == nil:
+		s.closeRing()
+	default:
+		p.endVisit()
+	}
+	s.asked = false
+}
+
+func (p *Pager) checkVisit(layer int, v policy.Visit) error {
+	if layer < 0 || layer >= len(p.model.Experts) {
+		return fmt.Errorf("pager: internal error: experts of layer %d of %d", layer, len(p.model.Experts))
+	}
+	for _, d := range v.Demands {
+		if d.Expert < 0 || int(d.Expert) >= p.model.Experts[layer].Count() {
+			return fmt.Errorf("pager: internal error: expert %d of %d", d.Expert, p.model.Experts[layer].Count())
+		}
+	}
+	return nil
+}
+
+// eachSlot yields the experts of a visit from slots.
+func (s *Sweep) eachSlot(most int, yield func([]Expert, error) bool) error {
+	p := s.p
+	x := &p.experts
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for left := len(x.visit.Demands); left > 0; {
+		if err := s.awaitExpert(); err != nil {
+			return err
+		}
+		n := min(most, len(x.arrived))
+		x.some = x.some[:0]
+		for _, d := range x.arrived[:n] {
+			x.some = append(x.some, Expert{Demand: int(d), Err: x.slots[x.slotOf[d]].err, s: s, slot: int(x.slotOf[d])})
+		}
+		x.arrived = append(x.arrived[:0], x.arrived[n:]...)
+		p.mu.Unlock()
+		more := yield(x.some, nil)
+		p.mu.Lock()
+		for _, e := range x.some {
+			p.vacate(int32(e.Demand))
+		}
+		p.stats.Passed += int64(n) * p.model.Experts[x.layer].Bytes()
+		if !more {
+			return errLeft
+		}
+		left -= n
+		p.seat()
+	}
+	return nil
+}
+
+// awaitExpert waits until an expert can be yielded. The lock is held.
+func (s *Sweep) awaitExpert() error {
+	p := s.p
+	x := &p.experts
+	for len(x.arrived) == 0 {
+		if x.reading == 0 {
+			return errors.New("pager: internal error: no slot can be had for an expert")
+		}
+		if err := s.wait(); err != nil {
+			return err
+		}
+		p.seat()
+	}
+	return nil
+}
+
+// beginVisit finds what is in memory and asks for the rest. The lock is held.
+func (p *Pager) beginVisit() {
+	x := &p.experts
+	n := len(x.visit.Demands)
+	x.slotOf, x.todo, x.arrived = x.slotOf[:n], x.todo[:0], x.arrived[:0]
+	x.table.Visit(x.layer, x.visit, x.slotOf)
+	for i, slot := range x.slotOf {
+		switch {
+		case slot < 0:
+			x.todo = append(x.todo, int32(i))
+			continue
+		case x.slots[slot].state == ready:
+			x.arrived = append(x.arrived, int32(i))
+			p.stats.Hit += p.model.Experts[x.layer].Bytes()
+			p.stats.ExpertHits++
+		default: // a visit that was given up began to read it
+			x.slots[slot].demand = int32(i)
+			x.table.Release(int(slot)) // that visit's use
+		}
+	}
+	p.seat()
+}
+
+// seat finds slots for what has none and starts its reads. The lock is held.
+func (p *Pager) seat() {
+	x := &p.experts
+	for len(x.todo) > 0 {
+		d := x.todo[0]
+		e := int(x.visit.Demands[d].Expert)
+		slot, ok := x.table.Load(x.layer, e)
+		if !ok {
+			return
+		}
+		x.todo = append(x.todo[:0], x.todo[1:]...)
+		x.slotOf[d] = int32(slot)
+		p.loadExpert(slot, x.layer, e, d)
+	}
+}
+
+// loadExpert queues the reads that fill a slot. The lock is held.
+func (p *Pager) loadExpert(slot, layer, expert int, demand int32) {
+	x := &p.experts
+	t, home := &x.slots[slot], p.home(slot)
+	poison(home)
+	bundle := p.model.Experts[layer].Bundle(expert, p.place.Align)
+	*t = expertSlot{at: bundle.At, layer: int32(layer), expert: int32(expert), state: reading, demand: demand}
+	x.reading++
+	for i := range bundle.N {
+		e := &bundle.Extents[i]
+		step := p.expertRequest(e.End - e.Start)
+		for at := e.Start; at < e.End; at += step {
+			end := min(at+step, e.End)
+			from := e.Slot + at - e.Start
+			x.push(expertJob{slot: slot, file: e.File, buf: home[from:][:end-at], start: at, need: int(min(end, e.Start+e.Need) - at)})
+			t.left++
+		}
+	}
+	p.work.Broadcast()
+}
+
+// expertRequest cuts an extent of n bytes into equal requests. What is little more than one is read at once.
+func (p *Pager) expertRequest(n int64) int64 {
+	pieces := max((n+n/4)/p.place.Experts.Request, 1)
+	align := int64(p.place.Align)
+	return (n/pieces + align) &^ (align - 1)
+}
+
+// push adds a read to the queue.
+func (x *experts) push(j expertJob) {
+	if x.next == len(x.queue) {
+		x.queue, x.next = x.queue[:0], 0
+	}
+	x.queue = append(x.queue, j)
+}
+
+// vacate ends the use of a demand's slot. The lock is held.
+func (p *Pager) vacate(d int32) {
+	x := &p.experts
+	x.table.Release(int(x.slotOf[d]))
+	x.slotOf[d] = -1
+}
+
+// endVisit gives up what a visit has not come to. The lock is held.
+func (p *Pager) endVisit() {
+	x := &p.experts
+	for d, slot := range x.slotOf {
+		if slot < 0 {
+			continue
+		}
+		if t := &x.slots[slot]; t.state == reading {
+			t.demand = -1 // its last read releases it
+			continue
+		}
+		p.vacate(int32(d))
+	}
+	x.slotOf, x.todo, x.arrived = x.slotOf[:0], x.todo[:0], x.arrived[:0]
+}
+
+// nextExpert takes the next read of an expert. The lock is held.
+func (p *Pager) nextExpert() (expertJob, bool) {
+	x := &p.experts
+	if x.next < len(x.queue) {
+		x.next++
+		return x.queue[x.next-1], true
+	}
+	return p.nextTile()
+}
+
+// readExpert reads as reader i.
+func (p *Pager) readExpert(j expertJob, i int) (int, error) {
+	n, err := p.readAt(j.file, j.buf, j.start, i)
+	if n >= j.need {
+		return n, nil
+	}
+	return n, short(j.start, n, err)
+}
+
+// finishExpert notes the result of a read of an expert. The lock is held.
+func (p *Pager) finishExpert(j expertJob, err error) {
+	x := &p.experts
+	if err != nil && j.tries == 0 {
+		j.tries = 1
+		x.push(j)
+		p.work.Signal()
+		return
+	}
+	if j.slot < 0 {
+		p.finishTile(j, err)
+		p.wake()
+		return
+	}
+	t := &x.slots[j.slot]
+	if err != nil {
+		t.err = fmt.Errorf("%s: %d bytes of expert %d of layer %d at offset %d: %w", p.files[j.file].Name(), j.need,
+			t.expert, p.model.Experts[t.layer].Layer, j.start, err)
+	}
+	if t.left--; t.left > 0 {
+		return
+	}
+	x.reading--
+	t.state = ready
+	if t.err != nil {
+		t.state = failed
+		x.table.Discard(j.slot)
+	}
+	if t.demand < 0 {
+		x.table.Release(j.slot)
+	} else {
+		x.arrived = append(x.arrived, t.demand)
+		t.demand = -1
+	}
+	p.wake()
+}
+
+// Stays reports whether tiles are valid for the whole step, not only until the next one comes.
+func (e Expert) Stays() bool { return e.slot >= 0 }
+
+// Tiles yields the row tiles of one of the expert's stacks, in rising row order. With several stacks they are
+// asked for in their order, each once and to its end.
+func (e Expert) Tiles(stack int) iter.Seq2[Tile, error] {
+	return func(yield func(Tile, error) bool) {
+		p := e.s.p
+		s := &p.model.Experts[p.experts.layer].Stacks[stack]
+		if e.slot < 0 {
+			e.s.ringTiles(e.Demand, stack, yield)
+			return
+		}
+		yield(Tile{0, s.Rows, p.home(e.slot)[p.experts.slots[e.slot].at[stack]:][:s.Bytes()]}, nil)
+	}
+}
