@@ -148,7 +148,6 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 	if n := o.MaxTokens(r, len(r.IDs)); n > planned-len(r.IDs) {
 		return &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
 	}
-	s.tellTrained(o, planned)
 	options := spillway.ModelOptions{Context: planned}
 	if options.Trace, err = c.traceFile(o); err != nil {
 		return err
@@ -160,6 +159,7 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 		}
 		return shorter(shorter(err, "max-tokens", c.MaxTokens), "context", s.flags.Context)
 	}
+	s.tellTrained(o, planned)
 	return generateAndReport(ctx, s, o, m, r)
 }
 
