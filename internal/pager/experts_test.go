@@ -150,7 +150,7 @@ func TestEveryByteOfExperts(t *testing.T) {
 			}
 		}
 	})
-	if min(slots, rings) < 5 {
+	if !testing.Short() && min(slots, rings) < 5 { // a short run draws too few to promise both
 		t.Errorf("%d runs had slots, %d a ring", slots, rings)
 	}
 }
