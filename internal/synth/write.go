@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillway/spillway/internal/checkpoint/gguf"
 	"github.com/spillway/spillway/internal/checkpoint/safetensors"
+	"github.com/spillway/spillway/internal/machine"
 	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/vfs"
 )
@@ -168,7 +169,7 @@ func (p *plan) checkTarget(t *vfs.Target) error {
 const spare = 64 << 20
 
 func (p *plan) checkSpace(t *vfs.Target) error {
-	free, ok := freeSpace(t.Dir())
+	free, ok := machine.FreeDisk(t.Dir())
 	if ok && !t.Stream() && free < p.total+spare {
 		return fmt.Errorf("%s needs %d MiB, and %s has only %d MiB free", p.Path, (p.total+spare)>>20, t.Dir(), free>>20)
 	}

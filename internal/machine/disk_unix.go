@@ -1,11 +1,11 @@
 //go:build linux || darwin
 
-package synth
+package machine
 
 import "golang.org/x/sys/unix"
 
-// freeSpace returns the bytes that a user may still write under dir, and false if nobody knows.
-func freeSpace(dir string) (int64, bool) {
+// FreeDisk returns the bytes that a user may still write under dir, and false if nobody knows.
+func FreeDisk(dir string) (int64, bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, false

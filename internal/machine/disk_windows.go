@@ -1,9 +1,9 @@
-package synth
+package machine
 
 import "golang.org/x/sys/windows"
 
-// freeSpace returns the bytes that a user may still write under dir, and false if nobody knows.
-func freeSpace(dir string) (int64, bool) {
+// FreeDisk returns the bytes that a user may still write under dir, and false if nobody knows.
+func FreeDisk(dir string) (int64, bool) {
 	path, err := windows.UTF16PtrFromString(dir)
 	if err != nil {
 		return 0, false
