@@ -13,6 +13,7 @@ import (
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/chat"
 	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/engine"
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/kv"
 	"github.com/spillway/spillway/internal/layout"
@@ -162,11 +163,19 @@ func (c *Checkpoint) Tokenizer() (*tokenizer.Tokenizer, error) {
 
 // ModelOptions shape a model that runs.
 type ModelOptions struct {
-	Context   int  // most tokens of a sequence; 0 is the trained limit
-	Sequences int  // that run at once at most; 0 is 1
-	HeadRows  int  // rows of a step whose logits are wanted at most; 0 is Sequences
-	Chunk     int  // most rows of a step; 0 is 512. It never changes a result
-	Exact     bool // quantized weights are decoded to f32, and the cache is f32
+	Context   int // most tokens of a sequence; 0 is the trained limit
+	Sequences int // that run at once at most; 0 is 1
+	HeadRows  int // rows of a step whose logits are wanted at most; 0 is Sequences
+	Chunk     int // most rows of a step; 0 is 512. It never changes a result
+	// Queue is how many requests may wait for a seat; one more is refused with a *QueueFullError. 0: any number.
+	Queue int
+	// Shared makes the sequences share one pool of cache blocks instead of a whole context each: room for
+	// one full context, and beyond that a share of the memory. Sequences that outgrow it take turns.
+	Shared bool
+	// Memory bounds what this model may plan with, in bytes, so that several can share a budget; 0: all that is
+	// left.
+	Memory int64
+	Exact  bool // quantized weights are decoded to f32, and the cache is f32
 	// KV is the type of the key-value cache: f32, f16 (the default), bf16, q8_0 or fp8. The last three are
 	// lossy: results are other ones than with f16, if the same ones at every budget.
 	KV string
@@ -272,12 +281,21 @@ func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 			readCache = bufferedRead
 		}
 	}
+	budget, chunk := rt.left(), o.Chunk
+	if o.Memory > 0 {
+		budget = min(budget, o.Memory)
+	}
+	fixed := c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact})
+	if o.Shared {
+		chunk += o.Sequences
+		fixed += engine.SamplingBytes(c.model.Layout.Vocab, o.Context, rt.threads)
+	}
 	return plan.Make(plan.Request{
-		Model: c.model.Layout, Budget: rt.left(), Runtime: rt.measure(c.embedded) + c.lacking() + c.expertTables(), Start: start,
+		Model: c.model.Layout, Budget: budget, Runtime: rt.measure(c.embedded) + c.lacking() + c.expertTables(), Start: start,
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
-		Context: o.Context, Sequences: o.Sequences, HeadRows: o.HeadRows, MaxChunk: o.Chunk, Align: align,
+		Context: o.Context, Sequences: o.Sequences, Shared: o.Shared, HeadRows: o.HeadRows, MaxChunk: chunk, Align: align,
 		Page: int64(os.Getpagesize()), ReadCache: readCache,
-		FixedScratch: c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact}),
+		FixedScratch: fixed,
 	})
 }
 

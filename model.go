@@ -29,10 +29,12 @@ type Model struct {
 	engine  *engine.Engine
 	trace   *tracer // nil for none
 	loaded  time.Duration
-	owned   bool  // the checkpoint goes with the model
-	added   int64 // bytes that the model added to the runtime pool
-	closed  bool  // guarded by the runtime's lock
-	users   sync.WaitGroup
+	// identity names the weights where requests share the cache's blocks; empty: they do not.
+	identity string
+	owned    bool  // the checkpoint goes with the model
+	added    int64 // bytes that the model added to the runtime pool
+	closed   bool  // guarded by the runtime's lock
+	users    sync.WaitGroup
 }
 
 // Open loads a model and starts it: Load and Start in one, and Close closes both. Errors are those of
@@ -108,6 +110,12 @@ func (m *Model) start(ctx context.Context) error {
 	if m.cache, err = kv.New(m.rt.ledger, shape, m.plan.Pools[budget.KV]); err != nil {
 		return err
 	}
+	if m.options.Shared {
+		m.cache.Yield(shape.Bytes(m.options.Context))
+		if m.identity, err = m.cat.Identity(ctx); err != nil {
+			return err
+		}
+	}
 	if m.arena, err = mem.New(m.rt.ledger, budget.Activation, scratch, "scratch of the forward pass"); err != nil {
 		return err
 	}
@@ -123,7 +131,11 @@ func (m *Model) start(ctx context.Context) error {
 	}
 	m.engine = engine.New(engine.Config{
 		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences, Env: env,
+		Ledger: m.rt.ledger, Queue: m.options.Queue, Identity: m.identity, Streams: !m.plan.Resident,
 	})
+	if m.options.Shared {
+		return m.engine.PrepareSampling()
+	}
 	return nil
 }
 
@@ -167,6 +179,9 @@ func (m *Model) submit(ctx context.Context, r engine.Request) (*engine.Stream, e
 
 func (m *Model) free() error {
 	var err error
+	if m.engine != nil {
+		m.engine.Close()
+	}
 	if m.pager != nil {
 		err = m.pager.Close()
 	}

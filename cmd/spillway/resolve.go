@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/checkpoint/pack"
 	"github.com/spillway/spillway/internal/hub"
 	"github.com/spillway/spillway/internal/vfs"
 )
@@ -68,7 +69,7 @@ func isDir(path string) bool {
 
 // looksLikePath tells a mistyped path from a prompt.
 func looksLikePath(s string) bool {
-	for _, end := range []string{".gguf", ".safetensors", ".json"} {
+	for _, end := range []string{".gguf", ".safetensors", ".json", pack.Extension} {
 		if strings.HasSuffix(strings.ToLower(s), end) {
 			return true
 		}
@@ -88,8 +89,14 @@ func modelIn(dir string) (modelPath, error) {
 	if err != nil {
 		return "", err
 	}
-	if strings.EqualFold(filepath.Ext(path), ".gguf") {
+	if isModelFile(path) {
 		return modelPath(path), nil
 	}
 	return modelPath(dir), nil
+}
+
+// isModelFile reports whether a file is a model by itself: its tokenizer and templates lie inside.
+func isModelFile(path string) bool {
+	ext := filepath.Ext(path)
+	return strings.EqualFold(ext, ".gguf") || strings.EqualFold(ext, pack.Extension)
 }

@@ -88,7 +88,7 @@ func (s *session) modelOrPrompt(arg string) (path modelPath, prompt string, err 
 
 // request is what the flags ask of the model.
 func (c *runCommand) request(o *opened, prompt string) (spillway.Request, error) {
-	r, err := c.samplingFlags.request(o.Defaults())
+	r, err := c.samplingFlags.request(o)
 	r.Prompt, r.Raw = prompt, c.Raw
 	if c.Raw {
 		r.Dialects = r.Dialects.Or(spillway.NoDialect)

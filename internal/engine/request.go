@@ -19,6 +19,14 @@ type Request struct {
 	Sampling  sample.Params
 	// End are the ids that end the answer (and are not part of it).
 	End map[int32]bool
+	// Constraint says what the answer may be; nil: anything.
+	Constraint  Constraint
+	LogProbs    bool      // events with the tokens' probabilities,
+	TopLogProbs int       // and those of so many of the likeliest
+	Priority    int       // smaller ones run first
+	Deadline    time.Time // zero: that of the context
+	// Private keeps the prompt out of the sharing of blocks: it is computed, whatever the cache holds.
+	Private bool
 	// Cache holds the first Cached positions of IDs already and keeps what this request adds; nil
 	// for a cache of the request's own.
 	Cache  *kv.Sequence
@@ -93,17 +101,21 @@ const (
 	Stop      = "stop"      // an end token
 	Length    = "length"    // MaxTokens or the context was reached
 	Cancelled = "cancelled" // the request's context ended
+	Expired   = "deadline"  // the request's deadline passed
 	Failed    = "error"
 )
 
 // Event is a token of an answer, or its end.
 type Event struct {
-	ID     int32
-	Done   bool   // no token; the answer has ended
-	Reason string // of the end
-	Err    error  // with Failed and Cancelled
-	// Cached is the number of positions in the cache at the end.
+	ID      int32 // of the token; with Stop: the one that ended the answer
+	LogProb float32
+	Top     []sample.TokenLogProb
+	Done    bool   // no token; the answer has ended
+	Reason  string // of the end
+	Err     error  // with Failed, Cancelled and Expired
+	// Cached is the number of positions in the request's own cache at the end.
 	Cached int
+	Reused int // positions of the prompt that others had computed
 	// At is when the engine made the event; for reports only.
 	At time.Time
 }
@@ -148,3 +160,11 @@ func (s *Stream) Next() Event {
 
 // Cancel ends the request after the step that runs; its last event still comes.
 func (s *Stream) Cancel() { s.cancel() }
+
+// limit adds the request's own deadline to its context's.
+func (r *Request) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Deadline.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, r.Deadline)
+}

@@ -1,0 +1,100 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"net/http"
+
+	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/server"
+	"github.com/spillway/spillway/internal/server/wire"
+)
+
+// embedBody is the body of /v1/embeddings.
+type embedBody struct {
+	Model      string     `json:"model"`
+	Input      wire.Value `json:"input"`
+	Format     string     `json:"encoding_format"`
+	Dimensions *int       `json:"dimensions"`
+	Priority   int        `json:"priority"`
+}
+
+type embedAnswer struct {
+	Object string      `json:"object"`
+	Model  string      `json:"model"`
+	Data   []embedding `json:"data"`
+	Usage  embedUsage  `json:"usage"`
+}
+
+type embedding struct {
+	Object string `json:"object"`
+	Index  int    `json:"index"`
+	Vector any    `json:"embedding"`
+}
+
+type embedUsage struct {
+	Prompt int `json:"prompt_tokens"`
+	Total  int `json:"total_tokens"`
+}
+
+func (b *embedBody) check() error {
+	switch {
+	case b.Model == "":
+		return server.Invalid("model", "model is missing: name one of those that /v1/models lists")
+	case b.Format != "" && b.Format != "float" && b.Format != "base64":
+		return wire.Errorf("encoding_format", "is %.40q; there are float and base64", b.Format)
+	case b.Dimensions != nil && *b.Dimensions < 1:
+		return wire.Errorf("dimensions", "is %d; it must be positive", *b.Dimensions)
+	}
+	return nil
+}
+
+func (a *api) embeddings(x *server.Exchange) error {
+	var body embedBody
+	if err := x.Body(&body); err != nil {
+		return err
+	}
+	if err := body.check(); err != nil {
+		return err
+	}
+	inputs, err := readPrompts(body.Input, "input")
+	if err != nil {
+		return err
+	}
+	m, err := x.Model(body.Model)
+	if err != nil {
+		return err
+	}
+	r := spillway.EmbedRequest{Priority: body.Priority}
+	if d := body.Dimensions; d != nil {
+		if *d > m.Layout().Hidden {
+			return wire.Errorf("dimensions", "is %d; the model's vectors have %d", *d, m.Layout().Hidden)
+		}
+		r.Dimensions = *d
+	}
+	out := embedAnswer{Object: "list", Model: m.Name}
+	for i, p := range inputs {
+		r.IDs, r.Text = p.ids, p.text
+		v, used, err := x.Embed(m, r, textBytes([]byte(p.text)))
+		if err != nil {
+			return wire.Within(at("input", i, len(inputs)), err)
+		}
+		out.Data = append(out.Data, embedding{"embedding", i, written(v, body.Format)})
+		out.Usage.Prompt += used.PromptTokens
+	}
+	out.Usage.Total = out.Usage.Prompt
+	return x.JSON(http.StatusOK, out)
+}
+
+// written is a vector as the request wants it: numbers, or base64 of little-endian f32.
+func written(v []float32, format string) any {
+	if format != "base64" {
+		return v
+	}
+	raw := make([]byte, 0, 4*len(v))
+	for _, f := range v {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(f))
+	}
+	return base64.StdEncoding.EncodeToString(raw)
+}
