@@ -36,6 +36,9 @@ func spread(v []float64) string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", sorted[len(sorted)/2], sorted[0], sorted[len(sorted)-1])
 }
 
+// client opens a connection for each request: some servers close idle ones without a word.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // ready waits until a server answers /health.
 func ready(ctx context.Context, url string) error {
 	for {
@@ -43,7 +46,7 @@ func ready(ctx context.Context, url string) error {
 		if err != nil {
 			return err
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := client.Do(req)
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -109,7 +112,7 @@ func answer(ctx context.Context, url string, s settings, prompt []int) (first fl
 	}
 	req.Header.Set("Content-Type", "application/json")
 	begin := time.Now()
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -93,7 +93,9 @@ func (c contender) turn(s settings, seed uint64) (m measured, err error) {
 			_ = cmd.Process.Signal(os.Interrupt)
 			_ = cmd.Wait()
 			if err != nil {
-				fmt.Fprintln(os.Stderr, log.String())
+				const most = 600
+				text := log.String()
+				fmt.Fprintln(os.Stderr, text[max(0, len(text)-most):])
 			}
 		}()
 	}

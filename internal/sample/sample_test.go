@@ -398,3 +398,21 @@ func TestWeight(t *testing.T) {
 		last = got
 	}
 }
+
+// The series stay within the errors that docs/sampling.md promises.
+func TestSeries(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 3))
+	for range 20_000 {
+		x := math.Exp(60*r.Float64() - 30)
+		if got, want := ln(x), math.Log(x); math.Abs(got-want) > 1e-14*max(1, math.Abs(want)) {
+			t.Fatalf("ln(%v) = %v, want %v", x, got, want)
+		}
+		y := 128*r.Float64() - 64
+		if got, want := exp2(y), math.Exp2(y); math.Abs(got-want) > 1e-14*want {
+			t.Fatalf("exp2(%v) = %v, want %v", y, got, want)
+		}
+	}
+	if ln(1) != 0 || exp2(0) != 1 || exp2(-3) != 0.125 {
+		t.Error("ln 1, 2^0 or 2^-3 is not exact")
+	}
+}
