@@ -1,6 +1,7 @@
 package spillway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"github.com/spillway/spillway/internal/models"
 	"github.com/spillway/spillway/internal/nn"
 	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/policy"
 	"github.com/spillway/spillway/internal/storyteller"
 	"github.com/spillway/spillway/internal/tokenizer"
 )
@@ -182,8 +184,11 @@ type ModelOptions struct {
 	// Trace receives which experts every step chooses, for `spillway trace`; nil for none. A model that starts closes it when it is closed. One
 	// without experts does not start with it.
 	Trace io.WriteCloser
-	// Policy is which experts stay in memory: adaptive (the default), lru or lfu. It never changes a result.
+	// Policy is which experts stay in memory: adaptive (the default), lru, lfu or static. It never changes a result.
 	Policy string
+	// Profile is which experts the policy static keeps: how often each was chosen, by layer with experts × experts of a
+	// layer + expert.
+	Profile []int64
 }
 
 func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
@@ -194,6 +199,7 @@ func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
 	o.Context, o.Sequences = min(o.Context, 1<<28), min(max(o.Sequences, 1), 1<<12)
 	o.HeadRows, o.Chunk = min(o.HeadRows, 1<<16), min(o.Chunk, 1<<16)
 	o.HeadRows = max(o.HeadRows, o.Sequences)
+	o.Policy = cmp.Or(o.Policy, policy.Default)
 	if o.Chunk <= 0 {
 		o.Chunk = 512
 	}
@@ -291,13 +297,28 @@ func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 		fixed += engine.SamplingBytes(c.model.Layout.Vocab, o.Context, rt.threads)
 	}
 	return plan.Make(plan.Request{
-		Model: c.model.Layout, Budget: budget, Runtime: rt.measure(c.embedded) + c.lacking() + c.expertTables(), Start: start,
+		Model: c.model.Layout, Budget: budget, Runtime: rt.measure(c.embedded) + c.lacking() + c.heap(o), Start: start,
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
 		Context: o.Context, Sequences: o.Sequences, Shared: o.Shared, HeadRows: o.HeadRows, MaxChunk: chunk, Align: align,
 		Page: int64(os.Getpagesize()), ReadCache: readCache,
 		FixedScratch: fixed,
 	})
 }
+
+// heap is what a model takes of the Go heap beyond what every one does.
+func (c *Checkpoint) heap(o ModelOptions) int64 {
+	n := c.expertTables()
+	if o.Shared {
+		n += servingHeap + int64(o.Sequences)*sequenceHeap
+	}
+	return n
+}
+
+const (
+	// Of many requests: what steps of many segments leave for the next one, streams, stacks.
+	servingHeap  = 4 << 20
+	sequenceHeap = 96 << 10 // each of them: ids, keys of blocks, decoders, a stack
+)
 
 // expertTables is what a model with experts takes of the heap beyond what every model does: their slots, what the
 // policy knows of each, and stacks of more readers; 0 without experts.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spillway/spillway/internal/engine"
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/nn"
 )
@@ -32,15 +33,29 @@ func (m *Model) Embed(ctx context.Context, r EmbedRequest) ([]float32, Usage, er
 	if err != nil {
 		return nil, Usage{}, err
 	}
-	v, err := m.embed(ctx, ids)
+	leave, err := m.enter()
 	if err != nil {
 		return nil, Usage{}, err
 	}
+	defer leave()
+	pooling := m.model.Pooling()
+	if pooling == nn.PoolNone {
+		pooling = nn.PoolLast
+	}
+	pooler := nn.NewPooler(pooling, m.Layout().Hidden)
+	e, err := m.run(ctx, engine.Request{
+		IDs: ids, Priority: r.Priority, Deadline: r.Deadline, Hidden: true, LastRow: pooling == nn.PoolLast,
+		Rows: func(_ int, hidden []float32) error { pooler.Add(hidden); return nil },
+	})
+	if err != nil {
+		return nil, Usage{}, err
+	}
+	v := pooler.Vector()
 	if n := r.Dimensions; n > 0 && n < len(v) {
 		v = v[:n:n]
 		kernel.Normalize(v)
 	}
-	return v, Usage{PromptTokens: len(ids)}, nil
+	return v, Usage{PromptTokens: len(ids), CachedTokens: e.Reused}, nil
 }
 
 // embedIDs checks the request and returns the tokens of its text.
@@ -61,16 +76,15 @@ func (m *Model) embedIDs(r EmbedRequest) ([]int32, error) {
 	return ids, nil
 }
 
-func (m *Model) embed(ctx context.Context, ids []int32) ([]float32, error) {
-	if m.Embedding() {
-		return m.EmbedProbe(ctx, Probe{IDs: ids})
+// run makes a request without an answer and returns its last event.
+func (m *Model) run(ctx context.Context, r engine.Request) (engine.Event, error) {
+	s, err := m.submit(ctx, r)
+	if err != nil {
+		return engine.Event{}, err
 	}
-	pooler := nn.NewPooler(nn.PoolLast, m.Layout().Hidden)
-	_, err := m.Probe(ctx, Probe{IDs: ids, Tap: func(name string, rows, width int, values []float32) {
-		for ; name == "final_norm" && rows > 0; rows-- {
-			pooler.Add(values[:width])
-			values = values[width:]
-		}
-	}})
-	return pooler.Vector(), err
+	e := s.Next()
+	if e.Reason == engine.Cancelled && ctx.Err() == nil {
+		e.Err = errModelClosed
+	}
+	return e, e.Err
 }

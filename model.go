@@ -119,7 +119,7 @@ func (m *Model) start(ctx context.Context) error {
 	if m.arena, err = mem.New(m.rt.ledger, budget.Activation, scratch, "scratch of the forward pass"); err != nil {
 		return err
 	}
-	if m.pager, err = pager.Open(ctx, pager.Config{Model: m.model.Layout, Placement: m.plan.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy}); err != nil {
+	if m.pager, err = pager.Open(ctx, pager.Config{Model: m.model.Layout, Placement: m.plan.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy, Profile: m.options.Profile}); err != nil {
 		return err
 	}
 	env := &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context}

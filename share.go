@@ -29,7 +29,7 @@ func (rt *Runtime) begin(m *Model) error {
 	if err == nil {
 		err = rt.ledger.SetLimit(rt.limit)
 	}
-	rt.tables += m.expertTables()
+	rt.tables += m.heap(m.options)
 	rt.limitHeap()
 	return err
 }
@@ -39,7 +39,7 @@ func (rt *Runtime) begin(m *Model) error {
 func (rt *Runtime) end(m *Model) error {
 	rt.models--
 	m.Checkpoint.models--
-	rt.tables -= m.expertTables()
+	rt.tables -= m.heap(m.options)
 	if rt.own == nil {
 		return nil
 	}

@@ -56,6 +56,7 @@ type benchTable struct {
 	Rows   []benchRow   `json:"rows"`
 	Cache  report.Cache `json:"cache"`
 	Limits benchLimits  `json:"limits"`
+	Policy string       `json:"policy,omitempty"` // of experts
 }
 
 // benchLimits are what the rows' fractions are of, measured beside the run with as many threads; 0: not measured.
@@ -188,8 +189,11 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	}
 	bar.end()
 	p := m.CurrentPlan()
-	var cache report.Cache
-	cache.Type, cache.Lossy = m.Options().CacheType()
+	table := benchTable{}
+	table.Cache.Type, table.Cache.Lossy = m.Options().CacheType()
+	if p.Experts != nil {
+		table.Policy = m.Options().Policy
+	}
 	if err := m.Close(); err != nil {
 		return err
 	}
@@ -197,7 +201,11 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	if err != nil {
 		return err
 	}
-	return printBench(s, o, p, cache, speeds, results)
+	table.Limits = limitsOf(o, speeds)
+	for _, r := range results {
+		table.Rows = append(table.Rows, r.row(speeds))
+	}
+	return table.print(s, o, p)
 }
 
 // A benchResult is the runs of a test, from the slowest to the fastest.
@@ -312,11 +320,7 @@ func generate(ctx context.Context, m *spillway.Model, seat *spillway.Conversatio
 	return nil
 }
 
-func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds plan.Machine, results []benchResult) error {
-	table := benchTable{Cache: cache, Limits: limitsOf(o, speeds)}
-	for _, r := range results {
-		table.Rows = append(table.Rows, r.row(speeds))
-	}
+func (table *benchTable) print(s *session, o *opened, p *plan.Plan) error {
 	if s.flags.JSON {
 		return s.printJSON(table)
 	}
@@ -324,9 +328,12 @@ func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds 
 	if !p.Resident {
 		where = report.Bytes(p.ReadBytes) + " read per sweep"
 	}
-	where += ", cache in " + cache.Type
-	if cache.Lossy {
+	where += ", cache in " + table.Cache.Type
+	if table.Cache.Lossy {
 		where += " (lossy)"
+	}
+	if e := p.Experts; e != nil && !e.Resident() {
+		where += fmt.Sprintf(", %d of %d experts in memory (policy %s)", e.Slots, e.Layers*e.Count, table.Policy)
 	}
 	text := fmt.Sprintf("%s, %s of weights, cap %s, %d threads (%s), %s\n", visible(o.Name(), 60), report.Bytes(o.Catalog().Bytes()),
 		report.Bytes(p.Budget), o.rt.Threads(), spillway.ISA(), where)
@@ -337,8 +344,9 @@ func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds 
 			r.Roofline.text())
 		busy = busy || r.Roofline.Fraction > 1
 	}
-	text += fmt.Sprintf("limits: drive %s, memory %s, multiply-adds on floats %s, on 16-bit integers %s\n", report.Rate(speeds.Drive),
-		report.Rate(speeds.Memory), report.Operations(speeds.FloatPeak), report.Operations(speeds.IntegerPeak))
+	limits := &table.Limits
+	text += fmt.Sprintf("limits: drive %s, memory %s, multiply-adds on floats %s, on 16-bit integers %s\n", report.Rate(float64(limits.Drive)),
+		report.Rate(float64(limits.Memory)), report.Operations(float64(limits.Floats)), report.Operations(float64(limits.Integers)))
 	if busy {
 		text += report.Busy + "\n"
 	}

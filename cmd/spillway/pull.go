@@ -24,7 +24,9 @@ func (*pullCommand) Help() string {
 		"With --json: {name, source, path, bytes}.\n\nExamples:\n\n  spillway pull smollm2\n\n  spillway pull owner/name:Q4_K_M\n\n  spillway pull ollama:llama3.2:1b"
 }
 
-func (*pullCommand) unused() []string { return []string{"memory", "context", "threads", "exact", "kv"} }
+func (*pullCommand) unused() []string {
+	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
+}
 
 func (c *pullCommand) run(s *session) error {
 	m, err := s.pull(c.Name)
@@ -70,7 +72,9 @@ func (*listCommand) Help() string {
 		"understand. With --json: {\"models\": [{name, source, path, bytes}]}.\n\nExample:\n\n  spillway list"
 }
 
-func (*listCommand) unused() []string { return []string{"memory", "context", "threads", "exact", "kv"} }
+func (*listCommand) unused() []string {
+	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
+}
 
 func (*listCommand) run(s *session) error {
 	models := s.hub().List()
@@ -101,7 +105,9 @@ func (*rmCommand) Help() string {
 		"of Ollama's use stay. With --json: {\"removed\": [{name, source, path, bytes}]}.\n\nExample:\n\n  spillway rm smollm2"
 }
 
-func (*rmCommand) unused() []string { return []string{"memory", "context", "threads", "exact", "kv"} }
+func (*rmCommand) unused() []string {
+	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
+}
 
 func (c *rmCommand) run(s *session) error {
 	removed := []hub.Model{}

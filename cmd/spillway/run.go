@@ -174,7 +174,7 @@ func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.M
 	p, w, rep := m.CurrentPlan(), workOf(m, a), newReport(o, m, a)
 	rep.IO = report.IO{RequiredBytes: max(w.Required, 0), ReadBytes: w.Read, HitBytes: m.IO().Hit}
 	if e := p.Experts; e != nil {
-		rep.Experts = &report.Experts{Needed: m.IO().Experts, Hits: m.IO().ExpertHits, Slots: e.Slots, All: e.Layers * e.Count}
+		rep.Experts = &report.Experts{Needed: m.IO().Experts, Hits: m.IO().ExpertHits, Slots: e.Slots, All: e.Layers * e.Count, Policy: m.Options().Policy}
 	}
 	if err := m.Close(); err != nil {
 		return errors.Join(failed, err)

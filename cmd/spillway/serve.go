@@ -163,6 +163,9 @@ func (c *serveCommand) run(s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if name, _ := s.flags.policyName(); name == "static" {
+		return usagef("--policy static is about the trace of one model; serve takes adaptive, lru and lfu")
+	}
 	keep, err := c.keepAlive()
 	if err != nil {
 		return err
@@ -203,7 +206,7 @@ func (c *serveCommand) serve(ctx context.Context, s *session, rt *spillway.Runti
 	srv.Models, err = pool.New(ctx, rt, specs, pool.Options{
 		KeepAlive: keep,
 		Model: spillway.ModelOptions{
-			Context: s.flags.Context, Sequences: c.MaxSeqs, Queue: c.MaxWaiting, Shared: true, Exact: s.flags.Exact, KV: s.flags.KV,
+			Context: s.flags.Context, Sequences: c.MaxSeqs, Queue: c.MaxWaiting, Shared: true, Exact: s.flags.Exact, KV: s.flags.KV, Policy: s.flags.Policy,
 		},
 		Prepare: func(m *spillway.Checkpoint) error { return c.useTemplate(m) },
 		Loaded:  func(name string, m *spillway.Model) { tellLoaded(o.Log, name, m) },

@@ -31,7 +31,7 @@ func (*synthCommand) Help() string {
 }
 
 // unused names the flags that mean nothing here.
-func (*synthCommand) unused() []string { return []string{"memory", "exact", "kv"} }
+func (*synthCommand) unused() []string { return []string{"memory", "exact", "kv", "policy"} }
 
 func (c *synthCommand) run(s *session) error {
 	ctx, stop := s.interruptible()

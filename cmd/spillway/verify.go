@@ -81,7 +81,7 @@ func (c *verifyCommand) unused() []string {
 	if c.Identity {
 		return []string{"context", "threads"}
 	}
-	return []string{"context", "threads", "exact", "kv"}
+	return []string{"context", "threads", "exact", "kv", "policy"}
 }
 
 func (c *verifyCommand) print(s *session, v *verified) error {

@@ -23,21 +23,29 @@ type choice struct {
 
 // values hands out the values of the rows that reached the head, and returns the choices that follow from
 // them.
-func (e *Engine) values(parts []part, b *nn.Batch, out []float32) (choices []choice) {
-	width := e.cfg.Model.Layout.Vocab
+func (e *Engine) values(parts []part, b *nn.Batch, logits []float32) (choices []choice) {
+	states := b.Hidden
+	width, hidden := e.cfg.Model.Layout.Vocab, e.cfg.Model.Layout.Hidden
 	if e.cfg.Model.Pooling() != nn.PoolNone {
-		width = e.cfg.Model.Layout.Hidden
+		width = hidden
 	}
 	for i, p := range parts {
-		q, values := p.seq, out[:len(p.head)*width]
-		out = out[len(values):]
+		q, from, w := p.seq, &logits, width
+		if q.req.Hidden {
+			from, w = &states, hidden
+		}
+		values := (*from)[:len(p.head)*w]
+		*from = (*from)[len(values):]
+		if q.over() {
+			continue
+		}
 		if err := b.Segments[i].Err; err != nil { // what the rows left in the cache is of no use
 			e.lost(err)
 			e.end(q, Event{Reason: Failed, Err: err})
 			continue
 		}
 		kernel.Canonicalize(values)
-		if err := q.advance(p, width, values); err != nil {
+		if err := q.advance(p, w, values); err != nil {
 			e.end(q, Event{Reason: Failed, Err: err})
 			continue
 		}
@@ -46,7 +54,7 @@ func (e *Engine) values(parts []part, b *nn.Batch, out []float32) (choices []cho
 		case len(q.ids) >= q.length():
 			e.end(q, Event{Reason: Length})
 		default:
-			choices = append(choices, choice{seq: q, logits: values[len(values)-width:]})
+			choices = append(choices, choice{seq: q, logits: values[len(values)-w:]})
 		}
 	}
 	return choices
@@ -87,6 +95,10 @@ func (e *Engine) choose(choices []choice) {
 // sample chooses the token.
 func (c *choice) sample(s *sample.Scratch) {
 	q := c.seq
+	if q.beam != nil { // enough for all to go on, whichever of them end
+		_, c.top = sample.LogProbs(c.logits, 0, 2*q.req.Beams.Width)
+		return
+	}
 	in := sample.Input{Logits: c.logits, History: q.ids, Prompt: len(q.req.IDs), Scratch: s}
 	if q.masked {
 		in.Mask = q.mask
@@ -99,6 +111,12 @@ func (c *choice) sample(s *sample.Scratch) {
 // give adds the chosen token to the answer, and those that the constraint leaves no choice about.
 func (e *Engine) give(c *choice) {
 	q, id := c.seq, int32(c.id)
+	if q.beam != nil {
+		if !q.over() {
+			e.know(q, c.top)
+		}
+		return
+	}
 	if c.err != nil {
 		e.end(q, Event{Reason: Failed, Err: c.err})
 		return
@@ -200,12 +218,19 @@ func (e *Engine) end(q *sequence, ev Event) {
 
 // endLocked takes a sequence out and gives back what it holds.
 func (e *Engine) endLocked(q *sequence, ev Event) {
+	if q.over() {
+		return
+	}
 	e.sched.remove(q)
 	q.stream.Cancel()
 	ev.Done, ev.Cached, ev.Reused = true, q.done, q.reused
 	if q.owned {
 		ev.Cached = 0
-		if err := q.cache.Release(); err != nil && ev.Err == nil {
+		err := q.cache.Release()
+		if q.beam != nil {
+			err = errors.Join(err, e.endSearch(q.beam.search))
+		}
+		if err != nil && ev.Err == nil {
 			ev.Reason, ev.Err = Failed, err
 		}
 	}

@@ -84,6 +84,9 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 		q.cache, q.owned, q.done = e.cfg.Cache.NewSequence(), true, 0
 		e.share(q)
 	}
+	if r.Beams != nil {
+		q.beam = &beam{search: &search{Beams: *r.Beams, alive: []*sequence{q}}}
+	}
 	if r.Constraint != nil {
 		q.mask = make([]uint64, (e.cfg.Model.Layout.Vocab+63)/64)
 	}
@@ -215,7 +218,7 @@ func (e *Engine) batch(parts []part) *nn.Batch {
 		if q.req.Shape != nil && q.prompt() {
 			*s = *q.req.Shape
 		}
-		s.Cache, s.First, s.Head = q.cache, q.done, p.head
+		s.Cache, s.First, s.Head, s.Hidden = q.cache, q.done, p.head, q.req.Hidden
 		s.IDs = q.ids[q.done : q.done+p.rows]
 		s.Adapter, s.RopeLength, s.Prompt = q.req.Adapter, q.req.RopeLength, q.prompt()
 		if s.RopeLength == 0 {

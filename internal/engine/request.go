@@ -23,6 +23,7 @@ type Request struct {
 	Constraint  Constraint
 	LogProbs    bool      // events with the tokens' probabilities,
 	TopLogProbs int       // and those of so many of the likeliest
+	Beams       *Beams    // nil: one answer, sampled
 	Priority    int       // smaller ones run first
 	Deadline    time.Time // zero: that of the context
 	// Private keeps the prompt out of the sharing of blocks: it is computed, whatever the cache holds.
@@ -42,6 +43,9 @@ type Request struct {
 	// Rows receives the logits (for an embedding model: the hidden state) of every row of the
 	// prompt, in order. It runs on the engine's goroutine; an error ends the request.
 	Rows func(position int, values []float32) error
+	// Hidden gives Rows the hidden states after the last norm of any model, and LastRow those of the last row
+	// alone. There is no answer then.
+	Hidden, LastRow bool
 	// Logits receives the logits that each answer token is chosen from, before it is chosen.
 	Logits func(position int, logits []float32)
 	// Tap receives intermediate values; such a request runs in batches of its own.
@@ -59,6 +63,8 @@ func (c *Config) check(r *Request) error {
 		}
 	}
 	switch {
+	case r.Hidden && (r.MaxTokens > 0 || r.Rows == nil):
+		return errors.New("hidden states are for who reads the rows of a prompt without an answer")
 	case r.MaxTokens < 0:
 		return fmt.Errorf("%d tokens to add are not possible", r.MaxTokens)
 	case r.MaxTokens > c.Context-len(r.IDs): // written so that no sum overflows
@@ -70,6 +76,9 @@ func (c *Config) check(r *Request) error {
 		if err := r.Adapter.Check(); err != nil {
 			return err
 		}
+	}
+	if err := c.checkBeams(r); err != nil {
+		return err
 	}
 	return c.checkShape(r)
 }
@@ -86,7 +95,7 @@ func (c *Config) checkShape(r *Request) error {
 	switch {
 	case rows > c.Rows:
 		return fmt.Errorf("a shaped prompt of %d rows does not fit a step of %d", rows, c.Rows)
-	case r.Rows != nil && rows > c.HeadRows:
+	case r.Rows != nil && !r.Hidden && rows > c.HeadRows:
 		return fmt.Errorf("the logits of all %d rows of a shaped prompt do not fit a step with %d", rows, c.HeadRows)
 	case s.Embeds != nil && (s.N != rows || len(s.Embeds) != rows*c.Model.Layout.Hidden):
 		return fmt.Errorf("%d embeddings of %d values are given for %d rows", s.N, len(s.Embeds), rows)
@@ -115,7 +124,8 @@ type Event struct {
 	Err     error  // with Failed, Cancelled and Expired
 	// Cached is the number of positions in the request's own cache at the end.
 	Cached int
-	Reused int // positions of the prompt that others had computed
+	Reused int          // positions of the prompt that others had computed
+	Beams  []Hypothesis // of a beam search, the best first
 	// At is when the engine made the event; for reports only.
 	At time.Time
 }

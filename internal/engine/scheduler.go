@@ -23,6 +23,7 @@ type sequence struct {
 
 	mask   []uint64 // what the constraint allows next,
 	masked bool     // if it forbids anything
+	beam   *beam    // nil: the answer does not branch
 
 	arrival   int64 // rank in the order of arrival
 	overtaken int   // times that a later request was given a seat before this one
@@ -134,10 +135,16 @@ func (s *scheduler) next() (parts []part, failed *sequence, err error) {
 		f.all(true)
 		f.all(false)
 	}
-	if len(f.parts) == 0 {
-		return nil, s.running[len(s.running)-1], f.err
+	if len(f.parts) > 0 {
+		return f.parts, nil, nil
 	}
-	return f.parts, nil, nil
+	for _, q := range slices.Backward(s.running) {
+		if q.parked() { // another of its search has no room, or no seat
+			s.preempt(q)
+			return s.next()
+		}
+	}
+	return nil, s.running[len(s.running)-1], f.err
 }
 
 // seat gives seats to waiting requests, as long as there are seats, and blocks for what is known of them. Running
@@ -225,7 +232,9 @@ func (s *scheduler) last(q *sequence) *sequence {
 func (s *scheduler) preempt(q *sequence) {
 	s.preempted++
 	s.remove(q)
-	s.wait(q)
+	if !q.parked() {
+		s.wait(q)
+	}
 	q.done, q.again = 0, true
 	q.broken = q.cache.Release()
 }
@@ -242,7 +251,7 @@ type filling struct {
 // all adds the sequences that answer, or those that do not.
 func (f *filling) all(answering bool) {
 	for _, q := range slices.Clone(f.running) {
-		if q.answering() == answering && !q.alone() && f.rows > 0 && f.heads > 0 && slices.Contains(f.running, q) {
+		if q.answering() == answering && !q.alone() && !q.parked() && f.rows > 0 && f.heads > 0 && slices.Contains(f.running, q) {
 			f.add(q)
 		}
 	}
@@ -257,7 +266,7 @@ func (f *filling) add(q *sequence) {
 	if q.req.Shape != nil && q.prompt() {
 		n = len(q.req.IDs) - q.done
 	}
-	if q.req.Rows != nil && q.prompt() {
+	if q.everyRow() {
 		n = min(n, f.heads)
 	}
 	for {
@@ -274,7 +283,7 @@ func (f *filling) add(q *sequence) {
 	}
 	p := part{seq: q, rows: n, head: q.headRows(n)}
 	f.parts = append(f.parts, p)
-	f.rows, f.heads = f.rows-n, f.heads-len(p.head)
+	f.rows, f.heads = f.rows-n, f.heads-p.logits()
 	f.keys = q.cache.Keys(f.keys, q.ids, q.done+n)
 }
 
@@ -282,7 +291,7 @@ func (f *filling) add(q *sequence) {
 // sequence of this one computes what comes next. Where a step is a sweep over weights that stream, that pays
 // only if it is half of what q has to compute.
 func (f *filling) comes(q *sequence) bool {
-	if q.req.Rows != nil || q.req.Tap != nil || q.req.Shape != nil {
+	if q.req.Rows != nil && !q.req.LastRow || q.req.Tap != nil || q.req.Shape != nil {
 		return false
 	}
 	if n := q.cache.Reuse(q.ids); q.owned {
@@ -309,17 +318,29 @@ func (f *filling) giveUp(q *sequence) {
 	f.preempt(q)
 	for i, p := range f.parts {
 		if p.seq == q {
-			f.rows, f.heads = f.rows+p.rows, f.heads+len(p.head)
+			f.rows, f.heads = f.rows+p.rows, f.heads+p.logits()
 			f.parts = slices.Delete(f.parts, i, i+1)
 			return
 		}
 	}
 }
 
-// headRows lists the rows, of the next n, whose logits are wanted: all of a prompt if the request
+// logits is how many rows of a part pass the head.
+func (p *part) logits() int {
+	if p.seq.req.Hidden {
+		return 0
+	}
+	return len(p.head)
+}
+
+// everyRow reports whether the logits of all of the next rows are wanted.
+func (s *sequence) everyRow() bool { return s.req.Rows != nil && s.prompt() && !s.req.Hidden }
+
+// headRows lists the rows, of the next n, whose logits or states are wanted: all of a prompt if the request
 // asks for them, and the last one if an answer token follows.
 func (s *sequence) headRows(n int) []int {
-	if s.req.Rows != nil && s.prompt() {
+	last := s.done+n == len(s.ids)
+	if s.req.Rows != nil && s.prompt() && !s.req.LastRow {
 		var all []int
 		for i := range n {
 			if s.done+i >= s.rowsGiven || s.done+i+1 == len(s.ids) {
@@ -328,7 +349,7 @@ func (s *sequence) headRows(n int) []int {
 		}
 		return all
 	}
-	if s.done+n == len(s.ids) && s.req.MaxTokens > 0 {
+	if last && (s.req.MaxTokens > 0 || s.req.LastRow) {
 		return []int{n - 1}
 	}
 	return nil

@@ -66,7 +66,7 @@ const (
 )
 
 // indexExperts makes the tables; memory comes later.
-func (p *Pager) indexExperts(rule string) error {
+func (p *Pager) indexExperts(rule string, profile []int64) error {
 	layers := p.model.Experts
 	if len(layers) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (p *Pager) indexExperts(rule string) error {
 		rule = policy.Default
 	}
 	shape := policy.Shape{Layers: len(layers), Experts: count}
-	r, err := policy.New(rule, shape, nil)
+	r, err := policy.New(rule, shape, profile)
 	if err != nil {
 		return err
 	}

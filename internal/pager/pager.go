@@ -39,7 +39,8 @@ type Config struct {
 	Placement *layout.Placement // from the planner, for this model
 	Files     []vfs.File        // by Matrix.File; they stay open until Close has returned
 	Ledger    *budget.Ledger
-	Policy    string // which experts stay in memory; empty is policy.Default
+	Policy    string  // which experts stay in memory; empty is policy.Default
+	Profile   []int64 // for the policy static, see policy.New
 }
 
 // Pager owns the weights of one model. One sweep runs at a time, driven by one goroutine; Rows,
@@ -101,7 +102,7 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	}
 	p.work.L = &p.mu
 	p.index()
-	err := p.indexExperts(c.Policy)
+	err := p.indexExperts(c.Policy, c.Profile)
 	if err == nil {
 		err = p.reserve(c.Ledger)
 	}

@@ -35,7 +35,7 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 	}
 	data := []byte{}
 	for size <= limit {
-		if err := x.lease(size-int64(len(data)), limit); err != nil {
+		if err := x.leaseBody(size-int64(len(data)), limit); err != nil {
 			return nil, err
 		}
 		data = append(make([]byte, 0, size), data...)
@@ -80,13 +80,12 @@ func (x *Exchange) readError(err error) error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Message: fmt.Sprintf("the request's body did not come: %v", err), cause: err}
 }
 
-// lease leases n more bytes of body. What cannot be leased is read and forgotten, so that the client sees
+// leaseBody leases n more bytes of body. What cannot be leased is read and forgotten, so that the client sees
 // the answer.
-func (x *Exchange) lease(n, limit int64) error {
-	release, err := x.Server.bodies.take(x.ctx, bodyCost*n, "a request's body")
-	if err == nil {
-		x.Defer(release)
-		return nil
+func (x *Exchange) leaseBody(n, limit int64) error {
+	err := x.lease(x.Server.bodies, bodyCost*n, "a request's body")
+	if err == nil || x.ctx.Err() != nil {
+		return err
 	}
 	size := x.forget(limit)
 	if longest := x.Server.longestText(); longest > 0 && size > longest {

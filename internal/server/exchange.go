@@ -28,6 +28,7 @@ type Exchange struct {
 	cancel  context.CancelCauseFunc
 	notes   []slog.Attr
 	leaving []func() // in the reverse order
+	holds   map[*purse]bool
 }
 
 type exchangeKey struct{}
@@ -85,16 +86,13 @@ func (x *Exchange) JSON(status int, v any) error {
 	return err
 }
 
-// errGone: the client has left before its answer was there.
-var errGone = errors.New("the client has left")
-
 // statusGone is the status of the log for a client that left.
 const statusGone = 499
 
 // fail answers with an error, unless an answer has begun.
 func (x *Exchange) fail(err error) {
 	e := ErrorOf(err)
-	gone := x.Request.Context().Err() != nil
+	gone := errors.Is(err, context.Canceled) // what the request's context says of a client that left
 	x.Note(slog.String("error", short(e.Message)))
 	switch {
 	case x.w.status != 0:

@@ -33,8 +33,8 @@ type Generation struct {
 }
 
 const (
-	idBytes    = 16 // of heap for each token of a prompt or an answer
-	probBytes  = 96 // and for what is told of its probability, and of each of the likeliest
+	idBytes    = 48  // of heap for each token of a prompt or an answer, with its text
+	probBytes  = 192 // and for what is told of its probability, and of each of the likeliest
 	plainBytes = 64 << 10
 )
 
@@ -62,7 +62,7 @@ func (x *Exchange) PrepareBy(h *pool.Held, r *spillway.Request, text int64, answ
 		return err
 	}
 	x.Note(slog.Int("prompt_tokens", len(r.IDs)))
-	return x.leaseAnswers(h, *r, answers)
+	return x.LeaseAnswers(h, *r, answers)
 }
 
 // Embed returns the vector of a text; text is its bytes.
@@ -95,7 +95,7 @@ func (x *Exchange) Encode(h *pool.Held, text int64, encode func() ([]int32, erro
 	most := int64(h.Options().Context)
 	const sure = 4 // normalizers make text shorter, but hardly by this
 	if h.LongestToken > 0 && text > sure*most*int64(h.LongestToken) {
-		return nil, tooLong(text, most)
+		return nil, tooLong(most)
 	}
 	select {
 	case x.Server.encode <- struct{}{}:
@@ -103,10 +103,10 @@ func (x *Exchange) Encode(h *pool.Held, text int64, encode func() ([]int32, erro
 	case <-x.ctx.Done():
 		return nil, context.Cause(x.ctx)
 	}
-	release, err := x.Server.prompts.take(x.ctx, text*spillway.PromptCost, "a prompt")
+	release, err := x.Server.prompts.take(x.ctx, text*spillway.PromptCost, "a prompt", true)
 	if err != nil {
 		if h.LongestToken > 0 && text > most*int64(h.LongestToken) {
-			return nil, tooLong(text, most)
+			return nil, tooLong(most)
 		}
 		return nil, err
 	}
@@ -118,9 +118,9 @@ func (x *Exchange) Encode(h *pool.Held, text int64, encode func() ([]int32, erro
 	return ids, nil
 }
 
-func tooLong(text, most int64) error {
+func tooLong(most int64) error {
 	return &Error{Status: http.StatusBadRequest, Code: CodeTooLong,
-		Message: fmt.Sprintf("a prompt of %d bytes does not fit in the model's context of %d tokens", text, most)}
+		Message: fmt.Sprintf("the prompt does not fit in the model's context of %d tokens", most)}
 }
 
 // checkLength refuses what the context does not hold.
@@ -137,8 +137,9 @@ func checkLength(h *pool.Held, r spillway.Request) error {
 	return nil
 }
 
-// leaseAnswers leases what the answers put on the heap beyond what every connection may.
-func (x *Exchange) leaseAnswers(h *pool.Held, r spillway.Request, answers int) error {
+// LeaseAnswers leases what answers to a prepared request put on the heap beyond what every connection may.
+// Prepare does it, for as many answers as it is told of.
+func (x *Exchange) LeaseAnswers(h *pool.Held, r spillway.Request, answers int) error {
 	most := h.MaxTokens(r, len(r.IDs))
 	each := idBytes * int64(len(r.IDs)+most)
 	if r.LogProbs {
@@ -147,15 +148,11 @@ func (x *Exchange) leaseAnswers(h *pool.Held, r spillway.Request, answers int) e
 	if r.PromptLogProbs {
 		each += probBytes * int64(len(r.IDs)) * int64(1+r.TopLogProbs)
 	}
-	n := each*int64(answers) + plainBytes*int64(answers-1)
-	if n <= plainBytes/2 {
+	n := (each + plainBytes) * int64(answers)
+	if n <= plainBytes*3/2 {
 		return nil
 	}
-	release, err := x.Server.bodies.take(x.ctx, n, "answers")
-	if err == nil {
-		x.Defer(release)
-	}
-	return err
+	return x.Lease(n-plainBytes, "answers")
 }
 
 // Generate runs a request that was prepared. It returns an error for everything but a complete answer; with

@@ -5,6 +5,7 @@ const (
 	connSockets = 128 << 10 // buffers of a connection's socket: twice what they are set to, as the kernel counts
 	connHeap    = 64 << 10  // goroutines, readers and writers of a connection, and what its request needs
 	connBytes   = connSockets + connHeap
+	tlsHeap     = 48 << 10 // what TLS adds to it
 	socketBytes = 32 << 10 // a socket's buffers are set to
 
 	fewConns = 8 // are served on the smallest budget
@@ -22,17 +23,28 @@ func (s *Server) leaseAhead() error {
 	if err != nil {
 		return err
 	}
-	heap, err := s.rt.Reserve(int64(s.conns)*connHeap, "connections")
-	if err != nil {
-		outside()
+	s.leases = append(s.leases, outside)
+	heap := int64(connHeap)
+	if s.options.TLSCert != "" {
+		heap += tlsHeap
+	}
+	if err := s.Reserve(int64(s.conns)*heap, "connections"); err != nil {
 		return err
 	}
-	s.release = func() { heap(); outside() }
-	if s.bodies, err = newPurse(s.rt, s.within(64, 1<<20, 32<<20), "bodies of requests"); err != nil {
-		return err
+	for _, p := range []struct {
+		purse **purse
+		bytes int64
+		what  string
+	}{
+		{&s.bodies, s.within(64, 1<<20, 32<<20), "bodies of requests"},
+		{&s.prompts, s.within(32, 3<<20, 128<<20), "prompts"},
+		{&s.answers, s.within(64, 1<<20, 32<<20), "answers"},
+	} {
+		if *p.purse, err = newPurse(s.rt, p.bytes, p.what); err != nil {
+			return err
+		}
 	}
-	s.prompts, err = newPurse(s.rt, s.within(32, 3<<20, 128<<20), "prompts")
-	return err
+	return nil
 }
 
 // longestText is more bytes than a request for any loaded model can have that fits its context; 0: nobody

@@ -80,11 +80,12 @@ type Server struct {
 	conns   int             // at a time at most, as memory is leased for
 	bodies  *purse          // for bodies of requests
 	prompts *purse          // for prompts until they are ids
+	answers *purse          // for long answers, several at once, and probabilities
 	encode  chan struct{}   // those that render or encode now
 	base    context.Context // of all exchanges
 	end     context.CancelCauseFunc
 	state   atomic.Int32 // what a stateXxx says
-	release func()       // of the memory for connections
+	leases  []func()     // that Close gives back
 }
 
 // What a server does now.
@@ -112,14 +113,23 @@ func New(rt *spillway.Runtime, o Options) (*Server, error) {
 // Close gives back the server's memory.
 func (s *Server) Close() {
 	s.end(errDrained)
-	for _, p := range []*purse{s.bodies, s.prompts} {
+	for _, p := range []*purse{s.bodies, s.prompts, s.answers} {
 		if p != nil {
 			p.release()
 		}
 	}
-	if s.release != nil {
-		s.release()
+	for _, release := range s.leases {
+		release()
 	}
+}
+
+// Reserve leases memory for what an API keeps on the heap, until the server closes.
+func (s *Server) Reserve(n int64, what string) error {
+	release, err := s.rt.Reserve(n, what)
+	if err == nil {
+		s.leases = append(s.leases, release)
+	}
+	return err
 }
 
 // Runtime is what the models run on.

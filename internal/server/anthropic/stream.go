@@ -89,38 +89,36 @@ type (
 // A writer makes Anthropic's events of ours: one block is open at a time.
 type writer struct {
 	*job
-	events *server.Stream
+	put    func(name string, v any)
 	begun  bool
-	open   spillway.Event // what the open block is of; its Kind is 0 and index counts from 0 before the first
 	isOpen bool
+	open   spillway.Event // what the open block is of
 	index  int
 }
 
 // stream answers by events. What is sent starts with the answer's first token, so that a request which is refused
 // gets an ordinary answer.
 func (j *job) stream() error {
-	w := &writer{job: j, events: j.x.Events()}
-	w.events.SetPing(func() (string, any) { return "ping", plainEvent{"ping"} })
+	events := j.x.Events()
+	w := &writer{job: j, put: func(name string, v any) { _ = events.Event(name, v) }} // a client that left cancels the exchange
+	events.SetPing(func() (string, any) { return "ping", plainEvent{"ping"} })
 	j.r.OnToken = func(spillway.Token) { w.begin() }
 	j.r.Events = w.event
 	a, err := j.x.Generate(j.h, j.r)
 	switch {
-	case err != nil && !w.events.Started():
+	case err != nil && !events.Started():
 		return err
 	case err != nil:
-		return w.events.Event("error", errorObject(server.ErrorOf(err)))
+		return events.Event("error", errorObject(server.ErrorOf(err)))
 	}
 	w.begin()
 	w.close()
 	end := endEvent{Type: "message_delta", Usage: j.usage(len(a.PromptIDs), a.CachedTokens, len(a.IDs))}
 	end.Delta.Reason, end.Delta.Sequence = j.ending(a)
-	w.send(end.Type, end)
-	w.send("message_stop", plainEvent{"message_stop"})
+	w.put(end.Type, end)
+	w.put("message_stop", plainEvent{"message_stop"})
 	return nil
 }
-
-// send sends an event; where the client has left, the exchange is cancelled by it.
-func (w *writer) send(name string, v any) { _ = w.events.Event(name, v) }
 
 func (w *writer) begin() {
 	if w.begun {
@@ -129,7 +127,7 @@ func (w *writer) begin() {
 	w.begun = true
 	m := w.message(server.NewID("msg_"))
 	m.Usage = w.usage(len(w.r.IDs), 0, 0)
-	w.send("message_start", startEvent{"message_start", m})
+	w.put("message_start", startEvent{"message_start", m})
 }
 
 func (w *writer) event(e spillway.Event) {
@@ -161,11 +159,11 @@ func (w *writer) into(e spillway.Event, block any) {
 	}
 	w.close()
 	w.isOpen, w.open = true, e
-	w.send("content_block_start", blockStart{"content_block_start", w.index, block})
+	w.put("content_block_start", blockStart{"content_block_start", w.index, block})
 }
 
 func (w *writer) delta(d any) {
-	w.send("content_block_delta", blockDelta{"content_block_delta", w.index, d})
+	w.put("content_block_delta", blockDelta{"content_block_delta", w.index, d})
 }
 
 // close ends the open block.
@@ -176,7 +174,7 @@ func (w *writer) close() {
 	if w.open.Kind == spillway.EventReasoning {
 		w.delta(signatureDelta{"signature_delta", signature})
 	}
-	w.send("content_block_stop", blockStop{"content_block_stop", w.index})
+	w.put("content_block_stop", blockStop{"content_block_stop", w.index})
 	w.isOpen = false
 	w.index++
 }

@@ -37,6 +37,9 @@ func embed(x *server.Exchange) error {
 	if err != nil {
 		return err
 	}
+	if n := body.Dimensions; n < 0 || n > h.Layout().Hidden {
+		return wire.Errorf("dimensions", "is %d; the model's vectors have %d", n, h.Layout().Hidden)
+	}
 	out := embedded{Model: body.Model, Vectors: [][]float32{}, Load: loaded.Nanoseconds()}
 	for i, text := range body.Input {
 		v, n, err := vector(x, h, text, body.Dimensions, body.Truncate == nil || *body.Truncate)

@@ -102,8 +102,10 @@ func (k *keepAlive) ReadJSON(v wire.Value) error {
 		return nil
 	case wire.Number:
 		n, err := v.Float()
+		if err != nil {
+			return err
+		}
 		k.given, k.time = true, time.Duration(min(max(n, -1), 1e9)*float64(time.Second))
-		return err
 	case wire.String:
 		text, err := v.Text()
 		if err != nil {

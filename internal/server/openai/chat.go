@@ -147,7 +147,8 @@ func (a *api) chatJob(x *server.Exchange, body *chatRequest) (*chatJob, error) {
 	if err := body.constraint(h, &r, tools.demand()); err != nil {
 		return nil, err
 	}
-	if err := x.Prepare(h, &r, text+textBytes(r.Tools)+textBytes(r.TemplateArgs), n); err != nil {
+	text += textBytes(r.Tools) + textBytes(r.TemplateArgs)
+	if err := x.PrepareBy(h, &r, text, n, func() ([]int32, error) { return held{h}.renderAny(r) }); err != nil {
 		return nil, err
 	}
 	return &chatJob{completion{x, held{h}, r, n, server.NewID("chatcmpl-"), time.Now().Unix()}, body, tools}, nil

@@ -122,10 +122,14 @@ func (b *textRequest) probabilities(r *spillway.Request, of int) {
 
 // prepare makes the requests of all prompts and their answers.
 func (j *textJob) prepare(r spillway.Request, prompts []prompt) error {
+	longest := r
 	for i, p := range prompts {
 		one := r
-		if err := j.h.encode(j.x, &one, p, j.body.Special == nil || *j.body.Special, j.of); err != nil {
+		if err := j.h.encode(j.x, &one, p, j.body.Special == nil || *j.body.Special); err != nil {
 			return wire.Within(at("prompt", i, len(prompts)), err)
+		}
+		if len(one.IDs) > len(longest.IDs) {
+			longest = one
 		}
 		j.prompts = append(j.prompts, one)
 		for k := range j.of {
@@ -135,7 +139,7 @@ func (j *textJob) prepare(r spillway.Request, prompts []prompt) error {
 			j.requests = append(j.requests, each)
 		}
 	}
-	return nil
+	return j.x.LeaseAnswers(j.h.Held, longest, len(j.requests))
 }
 
 // textAnswer is a completion, or a chunk of one.

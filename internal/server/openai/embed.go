@@ -11,6 +11,9 @@ import (
 	"github.com/spillway/spillway/internal/server/wire"
 )
 
+// vectorBytes is the heap for each value of a vector: itself, and twice its text.
+const vectorBytes = 32
+
 // embedBody is the body of /v1/embeddings.
 type embedBody struct {
 	Model      string     `json:"model"`
@@ -72,6 +75,9 @@ func (a *api) embeddings(x *server.Exchange) error {
 			return wire.Errorf("dimensions", "is %d; the model's vectors have %d", *d, m.Layout().Hidden)
 		}
 		r.Dimensions = *d
+	}
+	if err := x.Lease(int64(len(inputs))*int64(m.Layout().Hidden)*vectorBytes, "vectors"); err != nil {
+		return err
 	}
 	out := embedAnswer{Object: "list", Model: m.Name}
 	for i, p := range inputs {

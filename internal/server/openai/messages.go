@@ -216,3 +216,27 @@ func with(object json.RawMessage, key string, value any) (json.RawMessage, error
 	w.raw(key, raw)
 	return w.end(), nil
 }
+
+// renderAny encodes a chat. Templates differ in what they make of an assistant's message that has calls and no
+// content: where one fails with null, it gets an empty text.
+func (h held) renderAny(r spillway.Request) ([]int32, error) {
+	ids, err := h.Tokens(r)
+	if err == nil {
+		return ids, nil
+	}
+	list, changed := slices.Clone(r.Messages), false
+	for i, m := range list {
+		v, bad := wire.Parse(m.Raw)
+		if e, ok := v.Get("content"); bad != nil || ok && e.Kind() != wire.Null || m.Role != "assistant" {
+			continue
+		}
+		if raw, bad := with(m.Raw, "content", ""); bad == nil {
+			list[i].Raw, changed = raw, true
+		}
+	}
+	if !changed {
+		return nil, err
+	}
+	r.Messages = list
+	return h.Tokens(r)
+}

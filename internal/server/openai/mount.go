@@ -16,9 +16,13 @@ type api struct {
 
 var family = &server.API{Name: "openai", Prefix: "/v1/", Error: server.PlainError}
 
-// Mount registers the API's paths.
-func Mount(s *server.Server) {
-	a := &api{s: s, store: newStore(s)}
+// Mount registers the API's paths, and leases what is stored of responses.
+func Mount(s *server.Server) error {
+	stored, err := newStore(s)
+	if err != nil {
+		return err
+	}
+	a := &api{s: s, store: stored}
 	handle := func(pattern string, h server.Handler) { s.Handle(pattern, family, h) }
 	handle("GET /v1/models", a.models)
 	handle("GET /v1/models/{id...}", a.model)
@@ -33,6 +37,7 @@ func Mount(s *server.Server) {
 	handle("POST /v1/detokenize", a.detokenize)
 	handle("POST /tokenize", a.tokenize)
 	handle("POST /detokenize", a.detokenize)
+	return nil
 }
 
 // modelObject is a model as OpenAI lists it.

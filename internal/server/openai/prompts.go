@@ -74,7 +74,7 @@ func promptList(v wire.Value) (all []prompt, err error) {
 	return all, err
 }
 
-// at is the path of one of several.
+// at is the path of one of several; of is 1 where it stands alone.
 func at(field string, i, of int) string {
 	if of == 1 {
 		return field
@@ -82,8 +82,8 @@ func at(field string, i, of int) string {
 	return fmt.Sprintf("%s[%d]", field, i)
 }
 
-// encode puts a prompt into a request and prepares it.
-func (h held) encode(x *server.Exchange, r *spillway.Request, p prompt, special bool, answers int) error {
+// encode puts a prompt into a request and prepares it, without leasing its answers.
+func (h held) encode(x *server.Exchange, r *spillway.Request, p prompt, special bool) error {
 	switch {
 	case p.ids != nil:
 		for _, id := range p.ids {
@@ -99,9 +99,9 @@ func (h held) encode(x *server.Exchange, r *spillway.Request, p prompt, special 
 		if err != nil {
 			return err
 		}
-		return x.PrepareBy(h.Held, r, textBytes([]byte(p.text)), answers, func() ([]int32, error) {
+		return x.PrepareBy(h.Held, r, textBytes([]byte(p.text)), 0, func() ([]int32, error) {
 			return tok.Encode(nil, p.text, tokenizer.Options{ParseSpecial: true})
 		})
 	}
-	return x.Prepare(h.Held, r, textBytes([]byte(p.text)), answers)
+	return x.Prepare(h.Held, r, textBytes([]byte(p.text)), 0)
 }

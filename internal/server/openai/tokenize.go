@@ -11,11 +11,9 @@ import (
 
 // tokenizeBody is the body of /tokenize: a prompt, or messages.
 type tokenizeBody struct {
-	Model   string     `json:"model"`
-	Prompt  *string    `json:"prompt"`
-	Special *bool      `json:"add_special_tokens"`
-	Strings bool       `json:"return_token_strs"`
-	Chat    wire.Value `json:"messages"`
+	Prompt  *string `json:"prompt"`
+	Special *bool   `json:"add_special_tokens"`
+	Strings bool    `json:"return_token_strs"`
 	chatRequest
 }
 
@@ -69,10 +67,10 @@ func (b *tokenizeBody) ids(x *server.Exchange, h held) ([]int32, error) {
 		o := tokenizer.Options{AddSpecial: b.Special == nil || *b.Special, ParseSpecial: true}
 		return x.Encode(h.Held, textBytes([]byte(*b.Prompt)), func() ([]int32, error) { return tok.Encode([]int32{}, *b.Prompt, o) })
 	}
-	if b.Chat.Kind() == wire.Null {
+	if b.Messages.Kind() == wire.Null {
 		return nil, server.Invalid("prompt", "prompt is missing: give a prompt, or messages")
 	}
-	list, text, err := messages(b.Chat)
+	list, text, err := messages(b.Messages)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +83,7 @@ func (b *tokenizeBody) ids(x *server.Exchange, h held) ([]int32, error) {
 	if err := b.template(&r); err != nil {
 		return nil, err
 	}
-	return x.Encode(h.Held, text+textBytes(r.Tools), func() ([]int32, error) { return h.Tokens(r) })
+	return x.Encode(h.Held, text+textBytes(r.Tools), func() ([]int32, error) { return h.renderAny(r) })
 }
 
 // detokenizeBody is the body of /detokenize.

@@ -134,3 +134,48 @@ func (t *toolSet) apply(r *spillway.Request) {
 		r.Dialects.Tool = spillway.NoDialect
 	}
 }
+
+// readFlat checks tools as the responses API has them, without an object around the function, and makes
+// those that templates know of them.
+func (f *tooling) readFlat() (*toolSet, error) {
+	if f.Tools.Kind() == wire.Null {
+		return f.read()
+	}
+	var list []json.RawMessage
+	err := f.Tools.Each(func(_ int, e wire.Value) error {
+		var tool struct {
+			Type string `json:"type"`
+		}
+		if err := e.Into(&tool); err != nil {
+			return err
+		}
+		if tool.Type != "function" {
+			return wire.Errorf("type", "is %.40q; there is function", tool.Type)
+		}
+		var inner, outer rewriter
+		_ = e.Fields(func(key string, m wire.Value) error { // it is an object
+			if key != "type" {
+				inner.raw(key, m.Raw())
+			}
+			return nil
+		})
+		outer.text("type", "function")
+		outer.raw("function", inner.end())
+		list = append(list, outer.end())
+		return nil
+	})
+	if err != nil {
+		return nil, wire.Within("tools", err)
+	}
+	raw, err := json.Marshal(list)
+	if err != nil {
+		return nil, err
+	}
+	v, err := wire.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	nested := *f
+	nested.Tools = v
+	return nested.read()
+}

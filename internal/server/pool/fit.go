@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spillway/spillway"
 )
@@ -10,9 +9,8 @@ import (
 // contextStep is what lengths of context are tried in.
 const contextStep = 64
 
-// seats are how many sequences are tried where nobody says how many. More share a sweep, but the whole context
-// of one comes first.
-var seats = []int{32, 8, 1}
+// seats are how many sequences are tried where nobody says how many, before 1: those that share a sweep.
+var seats = []int{32, 8}
 
 // fit starts a model with the context of the options, or with as much of its trained one as fits.
 func (p *Pool) fit(ctx context.Context, c *spillway.Checkpoint) (*spillway.Model, error) {
@@ -30,32 +28,37 @@ func (p *Pool) fit(ctx context.Context, c *spillway.Checkpoint) (*spillway.Model
 	}
 }
 
-// fitting fills in the sequences and the context that the options leave open.
+// fitting fills in the sequences and the context that the options leave open. For more sequences the context
+// may shrink by a quarter.
 func fitting(c *spillway.Checkpoint, o spillway.ModelOptions) (spillway.ModelOptions, error) {
-	choices := seats
-	if o.Sequences > 0 {
-		choices = []int{o.Sequences}
-	}
 	whole := c.Layout().Context
 	if o.Context > 0 {
 		whole = o.Context
 	}
-	best, found := o, errors.New("no choice")
-	for _, n := range choices {
+	with := func(n int) (spillway.ModelOptions, error) {
+		o := o
 		o.Sequences = n
 		context, err := longest(c, o, whole)
-		switch {
-		case err == nil && context == whole:
-			o.Context = whole
-			return o, nil
-		case err == nil && (found != nil || context > best.Context):
-			best, found = o, nil
-			best.Context = context
-		case found != nil:
-			found = err
+		o.Context = context
+		return o, err
+	}
+	if o.Sequences > 0 {
+		return with(o.Sequences)
+	}
+	alone, err := with(1)
+	if err != nil {
+		return alone, err
+	}
+	for _, n := range seats {
+		more, err := with(n)
+		if err == nil && more.Context >= alone.Context*3/4 {
+			return more, nil
+		}
+		if err != nil && !noRoom(err) {
+			return more, err
 		}
 	}
-	return best, found
+	return alone, nil
 }
 
 // longest is the longest context up to whole that the memory holds; an error if not even a short one does,
