@@ -39,6 +39,7 @@ type Request struct {
 	// trained limit leaves. A prompt and an answer that do not fit the context are refused with a
 	// *TooLongError.
 	MaxTokens int
+	Open      bool      // without MaxTokens and the model's suggestion, the trained limit alone ends the answer
 	Clip      bool      // an answer whose length MaxTokens leaves open ends where the context does
 	Sampling  *Sampling // nil: the model's suggestion, else greedy
 	Stop      []string  // texts that end the answer and are not part of it
@@ -166,7 +167,11 @@ func (c *Checkpoint) MaxTokens(r Request, n int) int {
 		return r.MaxTokens
 	}
 	most := c.defaults.MaxTokens
-	if most <= 0 {
+	switch {
+	case most > 0:
+	case r.Open:
+		most = c.model.Layout.Context
+	default:
 		most = DefaultMaxTokens
 	}
 	return max(min(most, c.model.Layout.Context-n), 1)

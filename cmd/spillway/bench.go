@@ -15,18 +15,23 @@ import (
 )
 
 type benchCommand struct {
-	Model       string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
+	Model       string `arg:"" optional:"" help:"GGUF file, folder in Hugging Face layout, or known name. With --drive: a file or folder on the drive; default: the current folder."`
 	Prefill     []int  `short:"p" help:"Prompt tokens; 0 leaves the test out. Default: 512." default:"512" placeholder:"N"`
 	Decode      []int  `short:"n" help:"Tokens to generate; 0 leaves the test out. Default: 64." default:"64" placeholder:"N"`
 	Batch       []int  `short:"b" help:"Sequences at a time. Default: 1." default:"1" placeholder:"N"`
 	Depth       []int  `short:"d" help:"Tokens in the cache before. Default: 0." default:"0" placeholder:"N"`
 	Repetitions int    `short:"r" help:"Runs of each test, after one to warm up. Default: 5." default:"5" placeholder:"N"`
+	Drive       bool   `help:"Show what the drive gives, by size of requests and how many are in flight, as it was last measured."`
+	Refresh     bool   `help:"With --drive: measure it again."`
 }
 
 func (*benchCommand) Help() string {
 	return "Numbers may be lists, separated by commas: every combination is a test. Tokens are without meaning, and nothing ends an answer. " +
 		"The roofline fraction is the time that the least possible work needs on this machine, measured beside the run, over the time taken.\n\n" +
-		"Example:\n\n  spillway bench model.gguf -p 512 -n 64 -b 1,8 -d 0 -r 5"
+		"--drive measures a drive by direct reads of a large file on it (or of one that it makes, of 256 MiB) and keeps the table for a week in the " +
+		"user's cache folder, where plan finds it. With --json: {\"device\", \"measured\", \"direct\", \"cells\": [{request_bytes, depth, " +
+		"bytes_per_second}], \"best\"}.\n\n" +
+		"Examples:\n\n  spillway bench model.gguf -p 512 -n 64 -b 1,8 -d 0 -r 5\n\n  spillway bench --drive /models"
 }
 
 // A benchTest is one row: prompt or decode tokens of some sequences at a depth.
@@ -137,6 +142,14 @@ func (c *benchCommand) tests() ([]benchTest, error) {
 }
 
 func (c *benchCommand) run(s *session) error {
+	switch {
+	case c.Drive:
+		return c.runDrive(s)
+	case c.Refresh:
+		return usagef("--refresh goes with --drive")
+	case c.Model == "":
+		return usagef("there is no model to measure; with --drive none is needed")
+	}
 	tests, err := c.tests()
 	if err != nil {
 		return err

@@ -87,6 +87,9 @@ func freePort(t *testing.T) string {
 	return port
 }
 
+// client opens a connection for each request: a server that is full closes idle ones.
+var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+
 // soak is the load.
 type soak struct {
 	url, address                string
@@ -105,7 +108,7 @@ func (s *soak) fault(format string, args ...any) {
 
 func (s *soak) ready(ctx context.Context, ended chan struct{}) error {
 	for {
-		resp, err := http.Get(s.url + "/health")
+		resp, err := client.Get(s.url + "/health")
 		if err == nil {
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {
@@ -125,7 +128,7 @@ func (s *soak) ready(ctx context.Context, ended chan struct{}) error {
 // metrics reads the gauges without labels beside the model's.
 func (s *soak) metrics(t *testing.T) map[string]float64 {
 	t.Helper()
-	resp, err := http.Get(s.url + "/metrics")
+	resp, err := client.Get(s.url + "/metrics")
 	if err != nil {
 		t.Error(err)
 		return nil
@@ -191,7 +194,7 @@ func (s *soak) answer(ctx context.Context, r *rand.Rand, patience time.Duration)
 		s.fault("%v", err)
 		return
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		s.given(ctx, "no answer: %v", err)
 		return
@@ -253,7 +256,7 @@ func (s *soak) refuse(ctx context.Context, r *rand.Rand) {
 		s.fault("%v", err)
 		return
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		s.fault("%.60q: %v", bodies[i], err)
 		return
@@ -291,7 +294,6 @@ func (s *soak) slow(r *rand.Rand) {
 // settle waits until nothing of the load is left: no request, no block, no goroutine.
 func (s *soak) settle(t *testing.T, before map[string]float64) {
 	t.Helper()
-	http.DefaultClient.CloseIdleConnections()
 	var now map[string]float64
 	for range 300 {
 		now = s.metrics(t)

@@ -38,6 +38,7 @@ type setup struct {
 	rows, heads, seats, queue int
 	blocks                    int  // of the cache, all that there are
 	alone                     bool // nobody shares blocks
+	scaling                   nn.Scaling
 }
 
 func start(t *testing.T) *bench { return setup{}.start(t) }
@@ -46,7 +47,7 @@ func (s setup) start(t *testing.T) *bench {
 	t.Helper()
 	s.rows, s.heads, s.blocks = cmp.Or(s.rows, 16), cmp.Or(s.heads, 4), cmp.Or(s.blocks, 32*8)
 	w := nntest.NewWeights(quant.Q8_0, 1)
-	m := nntest.Start(t, nntest.Tiny(&nn.Rope{Dim: 16, Base: 100}), w, nntest.Options{Rows: s.rows, HeadRows: s.heads, Context: 128})
+	m := nntest.Start(t, nntest.Tiny(&nn.Rope{Dim: 16, Base: 100, Scaling: s.scaling}), w, nntest.Options{Rows: s.rows, HeadRows: s.heads, Context: 128})
 	shape := kv.Shape{Layers: m.Model.Cache, Type: kernel.CacheF16}
 	cache, err := kv.New(m.Ledger, shape, int64(s.blocks*shape.BlockBytes()))
 	if err != nil {

@@ -56,6 +56,7 @@ type Cache struct {
 
 	mu    sync.Mutex
 	keep  int64    // bytes of the promise that the ledger does not get back
+	most  int      // blocks at once; 0: any number
 	spare []*block // memory of the promise that nobody needs
 	index map[Key]*block
 	idle  list
@@ -108,11 +109,12 @@ func New(l *budget.Ledger, s Shape, promise int64) (*Cache, error) {
 	return c, nil
 }
 
-// Yield lets the ledger take back of the promise what no sequence uses, down to keep bytes.
+// Yield lets the ledger take back of the promise what no sequence uses, down to keep bytes. The cache grows again
+// when there is memory, up to what was promised.
 func (c *Cache) Yield(keep int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.keep = min(keep, c.keep)
+	c.keep, c.most = min(keep, c.keep), c.promised()
 }
 
 // Close gives back everything. Sequences that still hold blocks make it fail.
@@ -140,30 +142,38 @@ func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.stats
-	s.Blocks = int(c.promise.Bytes()/int64(c.shape.BlockBytes())) + s.beyond
+	s.Blocks = c.promised() + s.beyond
 	s.Idle = c.idle.n
 	s.Used = s.mapped - s.Idle - len(c.spare)
 	return s
 }
 
-// Room is how many blocks sequences can count on beside those that they hold, without the memory beyond the
-// promise.
+// Room is how many blocks sequences can count on beside those that they hold: of the promise, and of what the ledger
+// took of it and has free now.
 func (c *Cache) Room() int {
+	free := c.ledger.Snapshot().Free() / int64(c.shape.BlockBytes())
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.unmapped() + len(c.spare) + c.idle.n
+	lost := max(c.most-c.promised()-c.stats.beyond, 0)
+	return c.unmapped() + len(c.spare) + c.idle.n + int(max(min(free, int64(lost)), 0))
 }
 
+// promised is how many blocks the promise is for now. The lock is held.
+func (c *Cache) promised() int { return int(c.promise.Bytes() / int64(c.shape.BlockBytes())) }
+
 // unmapped is how many blocks of the promise have no memory yet. The lock is held.
-func (c *Cache) unmapped() int {
-	return int(c.promise.Bytes()/int64(c.shape.BlockBytes())) - (c.stats.mapped - c.stats.beyond)
-}
+func (c *Cache) unmapped() int { return c.promised() - (c.stats.mapped - c.stats.beyond) }
+
+var errFull = errors.New("all blocks of the key-value cache are in use")
 
 // take returns a block with one reference: one that nobody needs, else one of the promise, else an idle
 // one, else one beyond the promise.
 func (c *Cache) take() (*block, error) {
 	if b, err := c.takeOwn(); b != nil || err != nil {
 		return b, err
+	}
+	if c.full() {
+		return nil, errFull
 	}
 	buffer, err := mem.New(c.ledger, budget.KV, c.shape.BlockBytes(), "key-value cache beyond the plan")
 	if err != nil {
@@ -174,6 +184,13 @@ func (c *Cache) take() (*block, error) {
 	c.stats.mapped++
 	c.stats.beyond++
 	return &block{buffer: buffer, beyond: true, refs: 1}, nil
+}
+
+// full reports whether there are as many blocks as there may be.
+func (c *Cache) full() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.most > 0 && c.stats.mapped >= c.most
 }
 
 // takeOwn is take without what is beyond the promise.

@@ -32,7 +32,7 @@
 //
 // # Memory
 //
-// New leases, before models take what they find, 192 KiB for each connection that may be open, a purse for
+// New leases, before models take what they find, 256 KiB for each connection that may be open (with what the next one may have sent), a purse for
 // bodies and one for prompts. A body is leased before it is read, a prompt until it is ids, at most
 // Options.Serial of them at a time; answers with probabilities, or several at once, are leased too. What the
 // purses lack comes from the ledger if it has room; else requests wait, and what could never fit is refused.

@@ -33,7 +33,7 @@ type Generation struct {
 }
 
 const (
-	idBytes    = 48  // of heap for each token of a prompt or an answer, with its text
+	idBytes    = 32  // of heap for each token of a prompt or an answer, with its text
 	probBytes  = 192 // and for what is told of its probability, and of each of the likeliest
 	plainBytes = 64 << 10
 )
@@ -65,24 +65,49 @@ func (x *Exchange) PrepareBy(h *pool.Held, r *spillway.Request, text int64, answ
 	return x.LeaseAnswers(h, *r, answers)
 }
 
-// Embed returns the vector of a text; text is its bytes.
-func (x *Exchange) Embed(h *pool.Held, r spillway.EmbedRequest, text int64) ([]float32, spillway.Usage, error) {
+// PrepareEmbed makes the tokens of a text whose vector is asked for; text is its bytes.
+func (x *Exchange) PrepareEmbed(h *pool.Held, r *spillway.EmbedRequest, text int64) error {
 	if r.IDs == nil {
 		ids, err := x.Encode(h, text, func() ([]int32, error) { return h.Tokens(spillway.Request{Prompt: r.Text, Raw: true}) })
 		if err != nil {
-			return nil, spillway.Usage{}, err
+			return err
 		}
 		r.IDs, r.Text = ids, ""
 	}
 	if most := h.Options().Context; len(r.IDs) > most {
-		return nil, spillway.Usage{}, &Error{Status: http.StatusBadRequest, Code: CodeTooLong,
+		return &Error{Status: http.StatusBadRequest, Code: CodeTooLong,
 			Message: fmt.Sprintf("the text has %d tokens, and the model's context is %d", len(r.IDs), most)}
 	}
+	return nil
+}
+
+// Embed returns the vector of a text, which it prepares if need be; text is its bytes.
+func (x *Exchange) Embed(h *pool.Held, r spillway.EmbedRequest, text int64) ([]float32, spillway.Usage, error) {
+	if err := x.PrepareEmbed(h, &r, text); err != nil {
+		return nil, spillway.Usage{}, err
+	}
 	v, used, err := h.Embed(x.ctx, r)
-	if gone := x.ctx.Err(); err != nil && gone != nil {
+	if err != nil && x.ctx.Err() != nil {
 		err = context.Cause(x.ctx)
 	}
 	return v, used, err
+}
+
+// Beams runs a beam search for a request that was prepared.
+func (x *Exchange) Beams(h *pool.Held, r spillway.Request, o spillway.BeamOptions) ([]spillway.Beam, error) {
+	beams, err := h.Beam(x.ctx, r, o)
+	if err != nil && x.ctx.Err() != nil {
+		err = context.Cause(x.ctx)
+	}
+	g := Generation{Model: h.Name, Prompt: len(r.IDs), Total: time.Since(x.Began), Err: err}
+	for _, b := range beams {
+		g.Answer += len(b.IDs)
+		g.Cached, g.Reason = b.CachedTokens, b.FinishReason
+	}
+	if observer := x.Server.options.Observer; observer != nil {
+		observer.Done(g)
+	}
+	return beams, err
 }
 
 // over are the dialects that a request names, else those of the server.
@@ -140,7 +165,7 @@ func checkLength(h *pool.Held, r spillway.Request) error {
 // LeaseAnswers leases what answers to a prepared request put on the heap beyond what every connection may.
 // Prepare does it, for as many answers as it is told of.
 func (x *Exchange) LeaseAnswers(h *pool.Held, r spillway.Request, answers int) error {
-	most := h.MaxTokens(r, len(r.IDs))
+	most := min(h.MaxTokens(r, len(r.IDs)), max(h.Options().Context-len(r.IDs), 1))
 	each := idBytes * int64(len(r.IDs)+most)
 	if r.LogProbs {
 		each += probBytes * int64(most) * int64(1+r.TopLogProbs)

@@ -9,7 +9,7 @@ import (
 )
 
 // A listener bounds the connections at a time: each has its memory leased before it is accepted. Where all
-// are taken, one that is idle makes room for the next.
+// are taken, answers close theirs, and one that is idle for a while makes room for the next.
 type listener struct {
 	net.Listener
 	seats chan struct{}
@@ -20,18 +20,14 @@ type listener struct {
 	once   sync.Once
 }
 
-// backlog is how many connections the system may hold for us before they are accepted. They have buffers,
-// too.
-const backlog = 16
-
-// listen opens a port whose connections have small buffers.
+// listen opens a port whose connections have small buffers. As many as may be open may wait for that.
 func listen(ctx context.Context, address string, seats int) (*listener, error) {
 	config := net.ListenConfig{Control: smallBuffers, KeepAlive: 30 * time.Second}
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", address, err)
 	}
-	shortBacklog(l.(*net.TCPListener), backlog)
+	shortBacklog(l.(*net.TCPListener), seats)
 	return newListener(l, seats), nil
 }
 
@@ -54,7 +50,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // seat waits for room for one more connection.
 func (l *listener) seat() error {
-	const again = 20 * time.Millisecond // an idle one may be used in the very moment it is chosen
+	const again = 20 * time.Millisecond // others may have become idle
 	for {
 		select {
 		case l.seats <- struct{}{}:
@@ -94,13 +90,21 @@ func (l *listener) becomes(c net.Conn, idle bool) {
 	}
 }
 
+// full reports whether a further connection would have to wait. Answers close theirs then.
+func (l *listener) full() bool { return len(l.seats) == cap(l.seats) }
+
+// rest is how long a connection was idle at least that is closed to make room: its client is hardly about to
+// use it.
+const rest = time.Second
+
 // closeIdle closes the connection that was idle the longest.
 func (l *listener) closeIdle() {
 	l.mu.Lock()
 	var oldest net.Conn
+	before := time.Now().Add(-rest)
 	for c, since := range l.idle {
-		if oldest == nil || since.Before(l.idle[oldest]) {
-			oldest = c
+		if since.Before(before) {
+			oldest, before = c, since
 		}
 	}
 	delete(l.idle, oldest)

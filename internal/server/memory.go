@@ -3,8 +3,9 @@ package server
 // What the server leases ahead.
 const (
 	connSockets = 128 << 10 // buffers of a connection's socket: twice what they are set to, as the kernel counts
+	connWaiting = 64 << 10  // what one has sent that is not accepted yet
 	connHeap    = 64 << 10  // goroutines, readers and writers of a connection, and what its request needs
-	connBytes   = connSockets + connHeap
+	connBytes   = connSockets + connWaiting + connHeap
 	tlsHeap     = 48 << 10 // what TLS adds to it
 	socketBytes = 32 << 10 // a socket's buffers are set to
 
@@ -19,7 +20,7 @@ func (s *Server) within(share, least, most int64) int64 {
 // leaseAhead leases what connections, bodies and prompts may take before models take the rest.
 func (s *Server) leaseAhead() error {
 	s.conns = int(min(int64(s.options.Connections), max(s.rt.Memory()/16/connBytes, fewConns)))
-	outside, err := s.rt.ReserveOutside(int64(s.conns)*connSockets, "buffers of connections")
+	outside, err := s.rt.ReserveOutside(int64(s.conns)*(connSockets+connWaiting), "buffers of connections")
 	if err != nil {
 		return err
 	}
@@ -38,7 +39,7 @@ func (s *Server) leaseAhead() error {
 	}{
 		{&s.bodies, s.within(64, 1<<20, 32<<20), "bodies of requests"},
 		{&s.prompts, s.within(32, 3<<20, 128<<20), "prompts"},
-		{&s.answers, s.within(64, 1<<20, 32<<20), "answers"},
+		{&s.answers, s.within(32, 1<<20, 128<<20), "answers"},
 	} {
 		if *p.purse, err = newPurse(s.rt, p.bytes, p.what); err != nil {
 			return err

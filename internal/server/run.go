@@ -50,6 +50,7 @@ func (s *Server) httpServer(l net.Listener) *http.Server {
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	if own, ok := l.(*listener); ok {
+		s.full.Store(own)
 		h.ConnState = func(c net.Conn, state http.ConnState) { own.becomes(c, state == http.StateIdle) }
 	}
 	return h

@@ -85,7 +85,8 @@ type Server struct {
 	base    context.Context // of all exchanges
 	end     context.CancelCauseFunc
 	state   atomic.Int32 // what a stateXxx says
-	leases  []func()     // that Close gives back
+	full    atomic.Pointer[listener]
+	leases  []func() // that Close gives back
 }
 
 // What a server does now.
@@ -175,7 +176,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) *Exchange {
 	if x.ID == "" || len(x.ID) > 128 {
 		x.ID = NewID("req-")
 	}
-	x.w = &writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout}
+	x.w = &writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout, full: s.full.Load()}
 	x.ctx, x.cancel = context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(s.base, func() { x.cancel(context.Cause(s.base)) })
 	x.Defer(func() { stop() })

@@ -11,7 +11,8 @@ type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
-	status  int // 0: nothing was written
+	full    *listener // nil: it never is
+	status  int       // 0: nothing was written
 	bytes   int64
 	first   time.Time // when the first byte was written
 	err     error     // of a write
@@ -22,6 +23,9 @@ func (w *writer) WriteHeader(status int) {
 		w.status = status
 		w.first = time.Now()
 		w.deadline()
+		if w.full != nil && w.full.full() {
+			w.Header().Set("Connection", "close")
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

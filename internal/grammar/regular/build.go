@@ -3,6 +3,15 @@ package regular
 // Regexp is the language of an ECMA-262 regular expression (edition 2025, flag u): of the texts that it
 // matches as a whole, or, for a search, somewhere. Back references and look-behind are refused.
 func (b *Builder) Regexp(pattern string, search bool) (*DFA, error) {
+	p, err := b.parsed(pattern, search)
+	if err != nil {
+		return nil, err
+	}
+	return b.compile(p, atStart)
+}
+
+// parsed makes the program of a pattern.
+func (b *Builder) parsed(pattern string, search bool) (*program, error) {
 	n, err := parse(pattern)
 	if err != nil {
 		return nil, err
@@ -10,14 +19,10 @@ func (b *Builder) Regexp(pattern string, search bool) (*DFA, error) {
 	if err := refuse(pattern, n); err != nil {
 		return nil, err
 	}
-	if !search {
-		return b.compileNode(n, atStart)
+	if search {
+		return b.search(n)
 	}
-	p, err := b.search(n)
-	if err != nil {
-		return nil, err
-	}
-	return b.compile(p, atStart)
+	return b.program(n)
 }
 
 // CheckRegexp says whether a pattern is a regular expression, also one that no automaton can match.

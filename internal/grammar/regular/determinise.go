@@ -40,7 +40,8 @@ type subset struct {
 	seen     []int32 // generation in which an instruction was passed without duty
 	time     int32
 	visited  map[thread]bool
-	useful   []bool // instructions from which the end is reached, later than at the start
+	rows     map[int32]*[256]int32 // of a Run: state + 2, by byte
+	useful   []bool                // instructions from which the end is reached, later than at the start
 	buffer   []thread
 	key      []byte
 }
@@ -58,9 +59,7 @@ type steppedKey struct {
 
 // compile makes the minimal automaton of a program whose text begins at a place.
 func (b *Builder) compile(p *program, at place) (*DFA, error) {
-	s := &subset{program: p, states: map[string]int32{}, targets: map[string]int32{}, numbers: map[string]int32{},
-		looks: map[lookKey]int32{}, stepped: map[steppedKey]int32{}, seen: make([]int32, len(p.code)),
-		duties: [][]duty{nil}, visited: map[thread]bool{}, useful: p.useful()}
+	s := newSubset(p, p.useful())
 	if _, err := s.enter([]thread{{at: 0}}, at); err != nil {
 		return nil, err
 	}
@@ -74,6 +73,12 @@ func (b *Builder) compile(p *program, at place) (*DFA, error) {
 		return nil, err
 	}
 	return b.minimise(d)
+}
+
+func newSubset(p *program, useful []bool) *subset {
+	return &subset{program: p, states: map[string]int32{}, targets: map[string]int32{}, numbers: map[string]int32{},
+		looks: map[lookKey]int32{}, stepped: map[steppedKey]int32{}, seen: make([]int32, len(p.code)),
+		duties: [][]duty{nil}, visited: map[thread]bool{}, useful: useful, rows: map[int32]*[256]int32{}}
 }
 
 // dense makes a table, with a column for each run of bytes that no state tells apart.

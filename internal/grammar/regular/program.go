@@ -27,7 +27,7 @@ func (b *Builder) mostInstructions() int { return 8 * b.limits.States }
 
 // program makes the automaton of n.
 func (b *Builder) program(n *node) (*program, error) {
-	if size := n.size(b.mostInstructions() + 1); size > b.mostInstructions() {
+	if size := b.size(n, b.mostInstructions()+1); size > b.mostInstructions() {
 		return nil, &LimitError{"states", b.limits.States}
 	}
 	p := &program{b: b, all: dead}
@@ -48,17 +48,19 @@ func (b *Builder) search(n *node) (*program, error) {
 	return p, err
 }
 
-// size is how many instructions n takes, or a number ≥ most if it is more.
-func (n *node) size(most int) int {
+// size is how many instructions n takes, or most if it is more.
+func (b *Builder) size(n *node, most int) int {
 	total := 1
 	switch n.kind {
 	case kindSet:
-		total = 2 + len(n.set)
+		if d, err := b.set(n.set); err == nil { // else building it fails, too
+			total = d.States() + 1
+		}
 	case kindDFA:
 		total = n.dfa.States() + 1
 	case kindSequence, kindEither, kindRepeat:
 		for _, s := range n.subs {
-			total += s.size(most)
+			total += b.size(s, most)
 			if total >= most {
 				return most
 			}

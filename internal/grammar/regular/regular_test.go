@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dlclark/regexp2/v2"
 )
@@ -21,52 +22,100 @@ func build(t testing.TB, pattern string, search bool) *DFA {
 }
 
 func TestRegexpExamples(t *testing.T) {
-	for _, c := range []struct{ pattern, yes, no string }{
-		{`^a|b$`, "a|ax|b|xb", "|xa|bx"},
-		{`^(?:(?!foo).)*$`, "|fo|bar", "foo|xfoo|foox"},
-		{`^(?=.*[a-z])(?=.*\d)(?=.*[A-Z]).{4,8}$`, "aB3x|xxxxB3", "aB3|abcd|aB3xxxxxx"},
-		{`\bfoo\b`, "foo|a foo b|foo-|éfoo", "xfoo|food|foo_"},
-		{`\Boo\B`, "foox", "foo|oox|oo"},
-		{`^\p{Lu}\p{L}+$`, "Éa|Abc", "abc|A|A1"},
-		{`^\P{L}$`, "1|-", "a|é"},
-		{`^[\d\-\]]+$`, "1-]", "a"},
-		{`^[^\s]$`, "a|é|😀", " |\u00a0|\u2003"},
-		{`^.$`, "a|é|😀", "\n|\u2028|ab"},
-		{`^\u{1F600}\ud83d\ude00$`, "😀😀", "😀"},
-		{`^(?i:aß)$`, "aß|Aß|Aẞ", "b"},
-		{`^a{2,3}?b{0}c{1,}$`, "aac|aaacc", "ac|aabc|aa"},
-		{`^{a}]$`, "{a}]", "a"},
-		{`a^b`, "", "ab|a^b"},
-		{`(?<=a)?`, "", ""},
-		{`^(?<year>\d{4})-\cJ\x41\0$`, "2020-\nA\x00", "2020"},
-		{`^(?!.*\.\.)[a-z.]+(?<!x)$`, "", ""},
-		{`^\p{Script=Greek}+$`, "αβγ", "abc"},
-		{`^[\p{L}_-]+$`, "a_-é", "1"},
-		{`^(?=a)(?!ab)\w+$`, "a|ac", "ab|abc|b"},
-		{`^(?:a(?=b)|b)+$`, "b|ab|bab", "a|aab|ba"},
-		{`$^`, "", "a"},
-		{``, "|a", ""},
+	type texts []string
+	for _, c := range []struct {
+		pattern string
+		yes, no texts
+	}{
+		{`^a|b$`, texts{"a", "ax", "b", "xb"}, texts{"", "xa", "bx"}},
+		{`^(?:(?!foo).)*$`, texts{"", "fo", "bar"}, texts{"foo", "xfoo", "foox"}},
+		{`^(?=.*[a-z])(?=.*\d)(?=.*[A-Z]).{4,8}$`, texts{"aB3x", "xxxxxxB3"}, texts{"aB3", "abcd", "aB3xxxxxx"}},
+		{`^(?=a)(?!ab)\w+$`, texts{"a", "ac"}, texts{"ab", "abc", "b"}},
+		{`^(?:a(?=b)|b)+$`, texts{"b", "ab", "bab"}, texts{"a", "aab", "ba"}},
+		{`^(?!(?=a)ab)a`, texts{"a", "aab"}, texts{"ab", "b"}},
+		{`\bfoo\b`, texts{"foo", "a foo b", "foo-", "\u00e9foo"}, texts{"xfoo", "food", "foo_"}},
+		{`\Boo\B`, texts{"foox"}, texts{"foo", "oox", "oo"}},
+		{`(?=\bb)`, texts{"b", "a b"}, texts{"ab", ""}},
+		{`^\p{Lu}\p{L}+$`, texts{"\u00c9a", "Abc"}, texts{"abc", "A", "A1"}},
+		{`^\P{L}$`, texts{"1", "-", "\U0001f600"}, texts{"a", "\u00e9"}},
+		{`^\p{Script=Greek}+$`, texts{"\u03b1\u03b2"}, texts{"abc"}},
+		{`^[\p{Letter}_-]+$`, texts{"a_-\u00e9"}, texts{"1"}},
+		{`^\p{ASCII}\p{Any}\P{Cn}$`, texts{"a\u0378b"}, texts{"\u00e9aa", "aa\u0378"}},
+		{`^[\d\-\]]+$`, texts{"1-]"}, texts{"a"}},
+		{`^[\w-.]+$`, texts{"a-."}, texts{"+"}},
+		{`^[^\s]$`, texts{"a", "\u00e9", "\U0001f600"}, texts{" ", "\u00a0", "\u2003", ""}},
+		{`^.$`, texts{"a", "\u00e9", "\U0001f600"}, texts{"\n", "\u2028", "ab", ""}},
+		{`^(?s:.)$`, texts{"\n"}, texts{""}},
+		{`^\u{1F600}\ud83d\ude00$`, texts{"\U0001f600\U0001f600"}, texts{"\U0001f600"}},
+		{`^[^\ud800-\udfff]$`, texts{"a"}, texts{""}},
+		{`^(?i:a\u00df)$`, texts{"a\u00df", "A\u1e9e"}, texts{"b"}},
+		{`^a{2,3}?b{0}c{1,}$`, texts{"aac", "aaacc"}, texts{"ac", "aabc", "aa"}},
+		{`^{a}]{,2}$`, texts{"{a}]{,2}"}, texts{"a"}},
+		{`a^b`, nil, texts{"ab", "a^b"}},
+		{`^(?<year>\d{4})-\cJ\x41\0$`, texts{"2020-\nA\x00"}, texts{"2020"}},
+		{`^[\b]\t\n\v\f\r\/\.$`, texts{"\b\t\n\v\f\r/."}, texts{"b"}},
+		{`$^`, texts{""}, texts{"a"}},
+		{`[]`, nil, texts{"", "a"}},
+		{`^[^]$`, texts{"a", "\n"}, texts{""}},
+		{``, texts{"", "a"}, texts{"\xff", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80"}},
 	} {
-		d, err := NewBuilder(Limits{}).Regexp(c.pattern, true)
-		if strings.Contains(c.pattern, "(?<=") || strings.Contains(c.pattern, "(?<!") {
-			if err == nil {
-				t.Errorf("%s: look-behind must be refused", c.pattern)
-			}
-			continue
-		}
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		for _, s := range strings.Split(c.yes, "|") {
-			if c.yes != "" && strings.Contains(c.yes, "||") == false && !d.Match(s) && (s != "" || strings.HasPrefix(c.yes, "|")) {
+		d := build(t, c.pattern, true)
+		for _, s := range c.yes {
+			if !d.Match(s) {
 				t.Errorf("%s must match %q", c.pattern, s)
 			}
 		}
-		for _, s := range strings.Split(c.no, "|") {
-			if c.no != "" && d.Match(s) {
+		for _, s := range c.no {
+			if d.Match(s) {
 				t.Errorf("%s must not match %q", c.pattern, s)
 			}
+		}
+	}
+}
+
+func TestRegexpRefused(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		offset  int
+		refused bool // though a regular expression
+	}{
+		{`a(?<=b)`, 1, true}, {`(?<!b)`, 0, true}, {`(a)\1`, 3, true}, {`(?<x>a)\k<x>`, 7, true},
+		{`(`, 0, false}, {`a)`, 1, false}, {`a**`, 2, false}, {`+`, 0, false}, {`{1}`, 3, false}, {`[a`, 0, false}, {`[b-a]`, 1, false},
+		{`\`, 0, false}, {`\a`, 0, false}, {`x\Z`, 1, false}, {`\p{Nope}`, 0, false}, {`\pL`, 0, false}, {`\u{110000}`, 0, false}, {`\u12`, 0, false},
+		{`\x1`, 0, false}, {`a{2,1}`, 1, false}, {`(?x:a)`, 0, false}, {`(?m:a)`, 0, false}, {`^*`, 1, false}, {`(?<a>)(?<a>)`, 6, false},
+		{"a\xff", 1, false}, {`\01`, 0, false}, {`a{99999999}`, 1, false},
+	} {
+		_, err := NewBuilder(Limits{}).Regexp(c.pattern, true)
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) {
+			t.Errorf("%s: %v", c.pattern, err)
+			continue
+		}
+		if syntax.Offset != c.offset || syntax.Refused != c.refused || (CheckRegexp(c.pattern) == nil) != c.refused {
+			t.Errorf("%s: %v, refused: %v; want byte %d, %v", c.pattern, err, syntax.Refused, c.offset, c.refused)
+		}
+	}
+	if err := CheckRegexp(strings.Repeat("(", 100_000)); err == nil {
+		t.Error("deep nesting must be refused")
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, c := range []struct {
+		limits  Limits
+		pattern string
+		limit   string
+	}{
+		{Limits{}, `^[01]*1[01]{40}$`, "states"},
+		{Limits{}, `^((a{100}){100}){100}$`, "states"},
+		{Limits{Steps: 1000}, `^\p{L}{20}$`, "steps"},
+		{Limits{Bytes: 1000}, `^\p{L}{20}$`, "bytes"},
+		{Limits{Until: time.Now().Add(-time.Second)}, `^[01]*1[01]{40}$`, "time"},
+	} {
+		_, err := NewBuilder(c.limits).Regexp(c.pattern, true)
+		var limit *LimitError
+		if !errors.As(err, &limit) || limit.Limit != c.limit || !strings.Contains(err.Error(), c.limit) {
+			t.Errorf("%s: %v, want the limit of %s", c.pattern, err, c.limit)
 		}
 	}
 }
@@ -145,10 +194,14 @@ func compare(t *testing.T, pattern string, r *rand.Rand, make func() (func(strin
 	if err != nil {
 		t.Fatalf("%s: %v", pattern, err)
 	}
+	lazy, err := NewBuilder(Limits{}).Pattern(pattern, true)
+	if err != nil {
+		t.Fatalf("%s: %v", pattern, err)
+	}
 	for range 60 {
 		s := randomText(r)
-		if want, got := match(s), d.Match(s); want != got {
-			t.Fatalf("%s on %q: %v, want %v", pattern, s, got, want)
+		if want, got, late := match(s), d.Match(s), lazy.Match(s); want != got || want != late {
+			t.Fatalf("%s on %q: %v and %v, want %v", pattern, s, got, late, want)
 		}
 	}
 }

@@ -34,7 +34,7 @@ type options struct {
 
 // request puts the options over the model's defaults.
 func (o *options) request(h *pool.Held) (spillway.Request, error) {
-	r := spillway.Request{Stop: o.Stop, Read: true, Clip: true}
+	r := spillway.Request{Stop: o.Stop, Read: true, Clip: true, Open: true}
 	if o.NumPredict != nil && *o.NumPredict > 0 { // below 0: as long as the context holds
 		r.MaxTokens = *o.NumPredict
 	}

@@ -40,10 +40,15 @@ func (b *chatRequest) check() error {
 		return wire.Errorf("top_logprobs", "needs logprobs to be true")
 	case b.Top != nil && (*b.Top < 0 || *b.Top > spillway.MaxTopLogProbs):
 		return wire.Errorf("top_logprobs", "is %d; it must be between 0 and %d", *b.Top, spillway.MaxTopLogProbs)
+	case b.BestOf != nil:
+		return server.Invalid("best_of", "best_of is for /v1/completions")
 	case b.Functions.Kind() != wire.Null:
 		return server.Invalid("functions", "functions is not supported; use tools")
 	case b.Generation != nil && *b.Generation && b.Continue:
 		return wire.Errorf("continue_final_message", "does not go with add_generation_prompt")
+	}
+	if b.Search && b.LogProbs {
+		return server.Invalid("logprobs", "logprobs does not go with use_beam_search")
 	}
 	for _, m := range b.Modalities {
 		if m != "text" {
@@ -85,6 +90,7 @@ type completion struct {
 	x       *server.Exchange
 	h       held
 	r       spillway.Request
+	limit   limit
 	n       int
 	id      string
 	created int64
@@ -114,9 +120,6 @@ func (a *api) chatJob(x *server.Exchange, body *chatRequest) (*chatJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	if body.BestOf != nil {
-		return nil, server.Invalid("best_of", "best_of is for /v1/completions")
-	}
 	list, text, err := messages(body.Messages)
 	if err != nil {
 		return nil, err
@@ -129,36 +132,42 @@ func (a *api) chatJob(x *server.Exchange, body *chatRequest) (*chatJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := body.request(h)
-	if err != nil {
+	j := &chatJob{completion{x: x, h: held{h}, n: n, id: server.NewID("chatcmpl-"), created: time.Now().Unix()}, body, tools}
+	if j.r, err = j.request(list); err != nil {
 		return nil, err
 	}
-	r.Messages, r.LogProbs = list, body.LogProbs
-	if body.Top != nil {
-		r.TopLogProbs = *body.Top
-	}
-	if p := body.PromptLogProbs; p != nil {
-		r.PromptLogProbs, r.TopLogProbs = true, max(r.TopLogProbs, *p)
-	}
-	tools.apply(&r)
-	if err := body.template(&r); err != nil {
+	if j.limit, err = body.limit(j.h, tools); err != nil {
 		return nil, err
 	}
-	if err := body.constraint(h, &r, tools.demand()); err != nil {
-		return nil, err
-	}
-	text += textBytes(r.Tools) + textBytes(r.TemplateArgs)
-	if err := x.PrepareBy(h, &r, text, n, func() ([]int32, error) { return held{h}.renderAny(r) }); err != nil {
-		return nil, err
-	}
-	return &chatJob{completion{x, held{h}, r, n, server.NewID("chatcmpl-"), time.Now().Unix()}, body, tools}, nil
+	text += textBytes(j.r.Tools) + textBytes(j.r.TemplateArgs)
+	return j, x.PrepareBy(h, &j.r, text, n, func() ([]int32, error) { return j.h.renderAny(j.r) })
 }
 
-// requests are the requests of the answers: each has a seed of its own.
+// request puts the body over the model's defaults.
+func (j *chatJob) request(list []spillway.Message) (spillway.Request, error) {
+	r, err := j.body.request(j.h.Held)
+	if err != nil {
+		return r, err
+	}
+	r.Messages, r.LogProbs = list, j.body.LogProbs
+	if j.body.Top != nil {
+		r.TopLogProbs = *j.body.Top
+	}
+	if p := j.body.PromptLogProbs; p != nil {
+		r.PromptLogProbs, r.TopLogProbs = true, max(r.TopLogProbs, *p)
+	}
+	if j.tools.apply(&r); j.body.Search && r.Tools != nil {
+		return r, server.Invalid("tools", "tools does not go with use_beam_search")
+	}
+	return r, j.body.template(&r)
+}
+
+// requests are the requests of the answers: each has a seed and a constraint of its own.
 func (c *completion) requests() []spillway.Request {
 	all := make([]spillway.Request, c.n)
 	for i := range all {
 		all[i] = c.r
+		all[i].Constraint = c.limit.constraint()
 		p := *c.r.Sampling
 		p.Seed += uint64(i)
 		all[i].Sampling = &p
@@ -199,7 +208,7 @@ func (j *chatJob) plain() error {
 	for i := range requests {
 		counts[i].listen(&requests[i])
 	}
-	answers, err := run(j.x, j.h, requests)
+	answers, err := j.answers(requests)
 	if err != nil {
 		return err
 	}
@@ -211,6 +220,14 @@ func (j *chatJob) plain() error {
 		out.PromptLogProbs = j.h.promptLogProbs(answers[0], *j.body.PromptLogProbs)
 	}
 	return j.x.JSON(http.StatusOK, out)
+}
+
+// answers are those of all choices.
+func (j *chatJob) answers(requests []spillway.Request) ([]*spillway.Answer, error) {
+	if j.body.Search {
+		return j.body.beams(j.x, j.h, j.r, j.n)
+	}
+	return run(j.x, j.h, requests)
 }
 
 func (j *chatJob) choice(i int, a *spillway.Answer) chatChoice {

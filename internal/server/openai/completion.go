@@ -38,6 +38,9 @@ func (b *textRequest) check() error {
 	case b.Echo && b.Stream && b.LogProbs != nil:
 		return wire.Errorf("echo", "does not go with stream and logprobs together")
 	}
+	if b.Search && b.LogProbs != nil {
+		return server.Invalid("logprobs", "logprobs does not go with use_beam_search")
+	}
 	if b.MaxTokens == nil {
 		n := defaultTokens
 		b.MaxTokens = &n
@@ -58,6 +61,7 @@ type textJob struct {
 	id       string
 	created  int64
 	requests []spillway.Request // of answers for each prompt
+	limit    limit
 }
 
 func (a *api) completions(x *server.Exchange) error {
@@ -95,11 +99,11 @@ func (a *api) textJob(x *server.Exchange, body *textRequest) (*textJob, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := body.constraint(m, &r, ""); err != nil {
-		return nil, err
-	}
 	body.probabilities(&r, of)
 	j := &textJob{x: x, h: held{m}, body: body, n: n, of: of, id: server.NewID("cmpl-"), created: time.Now().Unix()}
+	if j.limit, err = body.limit(j.h, &toolSet{}); err != nil {
+		return nil, err
+	}
 	if err := j.prepare(r, prompts); err != nil {
 		return nil, err
 	}
@@ -135,7 +139,7 @@ func (j *textJob) prepare(r spillway.Request, prompts []prompt) error {
 		for k := range j.of {
 			each, p := one, *one.Sampling
 			p.Seed += uint64(k)
-			each.Sampling = &p
+			each.Sampling, each.Constraint = &p, j.limit.constraint()
 			j.requests = append(j.requests, each)
 		}
 	}
@@ -166,7 +170,7 @@ func (j *textJob) answer() textAnswer {
 }
 
 func (j *textJob) plain() error {
-	answers, err := run(j.x, j.h, j.requests)
+	answers, err := j.answers()
 	if err != nil {
 		return err
 	}
@@ -174,7 +178,7 @@ func (j *textJob) plain() error {
 	u := j.usage(answers)
 	out.Usage = &u
 	for p := range j.prompts {
-		for k, a := range j.best(answers[p*j.of : (p+1)*j.of]) {
+		for k, a := range j.best(answers[p]) {
 			c, err := j.choice(p*j.n+k, a)
 			if err != nil {
 				return err
@@ -185,11 +189,27 @@ func (j *textJob) plain() error {
 	return j.x.JSON(http.StatusOK, out)
 }
 
+// answers are those to each prompt; a search may find fewer than it was asked for.
+func (j *textJob) answers() ([][]*spillway.Answer, error) {
+	if j.body.Search {
+		all := make([][]*spillway.Answer, len(j.prompts))
+		for i, p := range j.prompts {
+			var err error
+			if all[i], err = j.body.beams(j.x, j.h, p, j.of); err != nil {
+				return nil, err
+			}
+		}
+		return all, nil
+	}
+	flat, err := run(j.x, j.h, j.requests)
+	return slices.Collect(slices.Chunk(flat, j.of)), err
+}
+
 // usage adds up all prompts.
-func (j *textJob) usage(answers []*spillway.Answer) usage {
+func (j *textJob) usage(answers [][]*spillway.Answer) usage {
 	var u usage
-	for p := range j.prompts {
-		one := usageOf(answers[p*j.of:(p+1)*j.of], nil)
+	for _, list := range answers {
+		one := usageOf(list, nil)
 		u.Prompt += one.Prompt
 		u.PromptIn.Cached += one.PromptIn.Cached
 		u.Completion += one.Completion
@@ -276,12 +296,12 @@ func (j *textJob) stream() error {
 		j.requests[i].Dialects = spillway.Dialects{}.Or(spillway.NoDialect)
 		j.requests[i].Events, j.requests[i].OnToken = streams[i].event, streams[i].token
 	}
-	answers, err := runEach(j.x, j.h, j.requests, func(i int, a *spillway.Answer) { streams[i].finish(a) })
+	flat, err := runEach(j.x, j.h, j.requests, func(i int, a *spillway.Answer) { streams[i].finish(a) })
 	if err != nil {
 		return endStream(out, err)
 	}
 	if j.body.StreamOptions.Usage {
-		whole, u := j.answer(), j.usage(answers)
+		whole, u := j.answer(), j.usage(slices.Collect(slices.Chunk(flat, j.of)))
 		whole.Choices, whole.Usage = []textChoice{}, &u
 		if err := out.Event("", whole); err != nil {
 			return err

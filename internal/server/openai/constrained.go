@@ -1,11 +1,9 @@
 package openai
 
 import (
-	"github.com/spillway/spillway/internal/server"
-	"github.com/spillway/spillway/internal/server/pool"
-	"github.com/spillway/spillway/internal/server/wire"
-
 	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/server"
+	"github.com/spillway/spillway/internal/server/wire"
 )
 
 // constrained are the fields that say which form an answer must have.
@@ -25,15 +23,25 @@ type responseFormat struct {
 	Type string `json:"type"`
 }
 
-// constraint puts what the fields ask for into a request. choice is what a tool choice demands, by the name
-// of its field; empty: nothing.
-func (c *constrained) constraint(_ *pool.Held, _ *spillway.Request, choice string) error {
+// A limit makes what limits the tokens of an answer, anew for each; nil: nothing does.
+type limit func() spillway.Constraint
+
+// constraint is the one of one answer.
+func (l limit) constraint() spillway.Constraint {
+	if l == nil {
+		return nil
+	}
+	return l()
+}
+
+// limit is what the fields, and the choice of tools, ask of answers.
+func (c *constrained) limit(_ held, tools *toolSet) (limit, error) {
 	switch c.Format.Type {
 	case "", "text":
 	case "json_object", "json_schema", "grammar", "structural_tag":
-		return server.Invalid("response_format", "response_format "+c.Format.Type+" is not supported by this server: constrained decoding is missing; use text")
+		return nil, server.Invalid("response_format", "response_format "+c.Format.Type+" is not supported by this server: constrained decoding is missing; use text")
 	default:
-		return wire.Errorf("response_format.type", "is %.40q; there is text", c.Format.Type)
+		return nil, wire.Errorf("response_format.type", "is %.40q; there is text", c.Format.Type)
 	}
 	for _, f := range []struct {
 		v    wire.Value
@@ -43,11 +51,11 @@ func (c *constrained) constraint(_ *pool.Held, _ *spillway.Request, choice strin
 		{c.Grammar, "guided_grammar"}, {c.Tag, "structural_tag"}, {c.GBNF, "grammar"},
 	} {
 		if f.v.Kind() != wire.Null {
-			return server.Invalid(f.name, f.name+" is not supported by this server: constrained decoding is missing; leave it out")
+			return nil, server.Invalid(f.name, f.name+" is not supported by this server: constrained decoding is missing; leave it out")
 		}
 	}
-	if choice != "" {
-		return server.Invalid("tool_choice", choice+" is not supported by this server: constrained decoding is missing; use auto or none")
+	if demand := tools.demand(); demand != "" {
+		return nil, server.Invalid("tool_choice", demand+" is not supported by this server: constrained decoding is missing; use auto or none")
 	}
-	return nil
+	return nil, nil
 }

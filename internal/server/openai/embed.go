@@ -79,18 +79,32 @@ func (a *api) embeddings(x *server.Exchange) error {
 	if err := x.Lease(int64(len(inputs))*int64(m.Layout().Hidden)*vectorBytes, "vectors"); err != nil {
 		return err
 	}
-	out := embedAnswer{Object: "list", Model: m.Name}
+	out, err := embedAll(x, held{m}, inputs, r, body.Format)
+	if err != nil {
+		return err
+	}
+	return x.JSON(http.StatusOK, out)
+}
+
+// embedAll makes the vectors of all inputs. They share the model's steps.
+func embedAll(x *server.Exchange, h held, inputs []prompt, r spillway.EmbedRequest, format string) (*embedAnswer, error) {
+	out := &embedAnswer{Object: "list", Model: h.Name, Data: make([]embedding, len(inputs))}
+	requests := make([]spillway.EmbedRequest, len(inputs))
 	for i, p := range inputs {
-		r.IDs, r.Text = p.ids, p.text
-		v, used, err := x.Embed(m, r, textBytes([]byte(p.text)))
-		if err != nil {
-			return wire.Within(at("input", i, len(inputs)), err)
+		requests[i] = r
+		requests[i].IDs, requests[i].Text = p.ids, p.text
+		if err := x.PrepareEmbed(h.Held, &requests[i], textBytes([]byte(p.text))); err != nil {
+			return nil, wire.Within(at("input", i, len(inputs)), err)
 		}
-		out.Data = append(out.Data, embedding{"embedding", i, written(v, body.Format)})
-		out.Usage.Prompt += used.PromptTokens
+		out.Usage.Prompt += len(requests[i].IDs)
 	}
 	out.Usage.Total = out.Usage.Prompt
-	return x.JSON(http.StatusOK, out)
+	err := each(x, h, len(inputs), func(i int) error {
+		v, _, err := x.Embed(h.Held, requests[i], 0)
+		out.Data[i] = embedding{"embedding", i, written(v, format)}
+		return err
+	})
+	return out, err
 }
 
 // written is a vector as the request wants it: numbers, or base64 of little-endian f32.

@@ -60,7 +60,7 @@ func TestRefusals(t *testing.T) {
 		{chatPath, user(`"tools":[{"type":"function","function":{}}]`), "tools[0].function.name", "is missing"},
 		{chatPath, user(`"stream":"yes"`), "stream", "is a string"},
 		{chatPath, user(`"stream":true,"temperature":-3`), "temperature", "is -3"},
-		{chatPath, user(`"use_beam_search":true`), "use_beam_search", "not supported"},
+		{chatPath, user(`"use_beam_search":true,"stop":"x"`), "stop", "does not go with use_beam_search"},
 		{chatPath, user(`"best_of":2`), "best_of", "best_of"},
 		{chatPath, user(`"stop":[""]`), "stop", "empty"},
 		{chatPath, user(`"chat_template_kwargs":[1]`), "chat_template_kwargs", "is a list"},

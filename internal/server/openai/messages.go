@@ -34,52 +34,56 @@ func textBytes(b []byte) int64 { return int64(len(b) + 2*bytes.Count(b, []byte("
 
 var roles = []string{"system", "developer", "user", "assistant", "tool", "function"}
 
+// A turn is a message that is being read.
+type turn struct {
+	w                    rewriter
+	role                 string
+	hasContent, hasCalls bool
+}
+
 // message reads one message.
 func message(v wire.Value) (spillway.Message, error) {
 	if v.Kind() != wire.Object {
 		return spillway.Message{}, v.Expected("an object with a role and a content")
 	}
-	var w rewriter
-	role := ""
-	hasContent, hasCalls := false, false
-	err := v.Fields(func(key string, e wire.Value) error {
-		var err error
-		switch {
-		case key == "role":
-			if role, err = e.Text(); err == nil && !slices.Contains(roles, role) {
-				err = wire.Errorf("", "is %.40q; there are %s", role, strings.Join(roles, ", "))
-			}
-			if role == "developer" {
-				role = "system"
-			}
-			w.text(key, role)
-		case key == "content" && e.Kind() != wire.Null:
-			hasContent = true
-			var text string
-			text, err = content(e)
-			w.text(key, text)
-		case key == "tool_calls" && e.Kind() != wire.Null:
-			hasCalls = true
-			w.raw(key, e.Raw())
-			err = e.Each(func(_ int, call wire.Value) error { return toolCall(call) })
-		case key == "content": // of a message that only calls tools; templates expect a text
-			w.text(key, "")
-		case e.Kind() == wire.Null:
-		default:
-			w.raw(key, e.Raw())
-		}
-		return err
-	})
+	var t turn
+	err := v.Fields(t.field)
 	switch {
 	case err != nil:
-	case role == "":
+	case t.role == "":
 		err = wire.Errorf("role", "is missing; there are %s", strings.Join(roles, ", "))
-	case !hasContent && role != "assistant":
+	case !t.hasContent && t.role != "assistant":
 		err = wire.Errorf("content", "is missing")
-	case hasCalls && role != "assistant":
+	case t.hasCalls && t.role != "assistant":
 		err = wire.Errorf("tool_calls", "belong to messages of the assistant")
 	}
-	return spillway.Message{Role: role, Raw: w.end()}, err
+	return spillway.Message{Role: t.role, Raw: t.w.end()}, err
+}
+
+// field reads a member of a message.
+func (t *turn) field(key string, e wire.Value) (err error) {
+	switch null := e.Kind() == wire.Null; {
+	case key == "role":
+		if t.role, err = e.Text(); err == nil && !slices.Contains(roles, t.role) {
+			err = wire.Errorf("", "is %.40q; there are %s", t.role, strings.Join(roles, ", "))
+		}
+		if t.role == "developer" {
+			t.role = "system"
+		}
+		t.w.text(key, t.role)
+	case key == "content" && !null:
+		t.hasContent = true
+		var text string
+		text, err = content(e)
+		t.w.text(key, text)
+	case key == "tool_calls" && !null:
+		t.hasCalls = true
+		t.w.raw(key, e.Raw())
+		err = e.Each(func(_ int, call wire.Value) error { return toolCall(call) })
+	case !null || key == "content":
+		t.w.raw(key, e.Raw())
+	}
+	return err
 }
 
 // content is the text of a message: a string, or parts with texts.

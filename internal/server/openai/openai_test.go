@@ -201,6 +201,26 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
+func TestBeams(t *testing.T) {
+	s := start(t)
+	search := func() (r text) {
+		s.Post(textPath, 200, `{"model":"storyteller","prompt":["Once upon a time","Lily"],"max_tokens":6,"use_beam_search":true,"n":3}`, &r)
+		return r
+	}
+	one, two := search(), search()
+	if d := cmp.Diff(one.Choices, two.Choices); d != "" || len(one.Choices) != 6 {
+		t.Fatalf("%+v: %s", one, d)
+	}
+	if one.Choices[0].Text == one.Choices[1].Text || one.Choices[3].Index != 3 || one.Usage.Completion == 0 {
+		t.Errorf("%+v", one)
+	}
+	var c text
+	s.Post(chatPath, 200, chat("Tell me a story.", `,"use_beam_search":true,"n":2,"length_penalty":0.5`), &c)
+	if len(c.Choices) != 2 || c.Choices[0].Message.Content == "" {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestTokenize(t *testing.T) {
 	s := start(t)
 	var out struct {

@@ -79,7 +79,9 @@ func (b *responseBody) check() error {
 	case b.N != nil && *b.N != 1:
 		return wire.Errorf("n", "is %d; a response is one answer", *b.N)
 	}
-	b.MaxTokens = b.Most
+	if b.MaxTokens = b.Most; b.Search {
+		return server.Invalid("use_beam_search", "use_beam_search is for /v1/completions and /v1/chat/completions")
+	}
 	return b.sampling.check()
 }
 
@@ -130,9 +132,11 @@ func (a *api) responseJob(x *server.Exchange, body *responseBody) (*responseJob,
 		return nil, err
 	}
 	body.constrained.Format.Type = body.Text.Format.Type
-	if err := body.constraint(m, &j.r, j.tools.demand()); err != nil {
+	limit, err := body.limit(j.h, j.tools)
+	if err != nil {
 		return nil, err
 	}
+	j.r.Constraint = limit.constraint()
 	if err := x.Prepare(m, &j.r, t.text+textBytes(j.r.Tools)+textBytes(j.r.TemplateArgs), 1); err != nil {
 		return nil, err
 	}

@@ -23,50 +23,60 @@ func run(x *server.Exchange, h held, requests []spillway.Request) ([]*spillway.A
 // runEach is run, and calls done with each answer when it is complete, on the goroutine that its request's
 // callbacks ran on.
 func runEach(x *server.Exchange, h held, requests []spillway.Request, done func(i int, a *spillway.Answer)) ([]*spillway.Answer, error) {
-	b := batch{x: x, h: h, done: done, seats: make(chan struct{}, max(h.Options().Sequences, 1)), answers: make([]*spillway.Answer, len(requests))}
-	if len(requests) == 1 {
-		b.one(0, requests[0])
-		return b.answers, b.err
+	answers := make([]*spillway.Answer, len(requests))
+	err := each(x, h, len(requests), func(i int) error {
+		a, err := x.Generate(h.Held, requests[i])
+		if err == nil {
+			answers[i] = a
+			done(i, a)
+		}
+		return err
+	})
+	return answers, err
+}
+
+// each calls do for 0 to n-1, as many at a time as the model has seats for. The first error ends all of them; a
+// full queue refuses only the first ones, for the others it is waited.
+func each(x *server.Exchange, h held, n int, do func(i int) error) error {
+	b := batch{x: x, do: do, seats: make(chan struct{}, max(h.Options().Sequences, 1))}
+	if n == 1 {
+		b.one(0)
+		return b.err
 	}
-	for i := range requests {
+	for i := range n {
 		b.seats <- struct{}{}
 		b.group.Go(func() {
 			defer func() { <-b.seats }()
-			b.one(i, requests[i])
+			b.one(i)
 		})
 	}
 	b.group.Wait()
-	return b.answers, b.err
+	return b.err
 }
 
 // A batch is several requests of one exchange.
 type batch struct {
 	x     *server.Exchange
-	h     held
-	done  func(int, *spillway.Answer)
+	do    func(i int) error
 	seats chan struct{}
 	group sync.WaitGroup
-
-	answers []*spillway.Answer
 
 	mu       sync.Mutex
 	accepted bool // one of them was
 	err      error
 }
 
-func (b *batch) one(i int, r spillway.Request) {
+func (b *batch) one(i int) {
 	for {
 		if b.x.Context().Err() != nil {
 			b.fail(context.Cause(b.x.Context()))
 			return
 		}
-		a, err := b.x.Generate(b.h.Held, r)
+		err := b.do(i)
 		var full *spillway.QueueFullError
 		switch {
 		case err == nil:
-			b.answers[i] = a
 			b.accept()
-			b.done(i, a)
 			return
 		case errors.As(err, &full) && b.waits():
 		default:

@@ -49,6 +49,7 @@ type sampling struct {
 	Allowed          []int32            `json:"allowed_token_ids"`
 	PromptLogProbs   *int               `json:"prompt_logprobs"`
 	Priority         int                `json:"priority"`
+	beaming
 	constrained
 	refused
 }
@@ -59,7 +60,6 @@ type streamOptions struct {
 
 // refused are fields that would change an answer, and that this server does not know.
 type refused struct {
-	BeamSearch   bool       `json:"use_beam_search"`
 	IncludeStop  bool       `json:"include_stop_str_in_output"`
 	SkipSpecial  *bool      `json:"skip_special_tokens"`
 	Truncate     *int       `json:"truncate_prompt_tokens"`
@@ -73,7 +73,7 @@ func (r refused) check() error {
 		given bool
 		name  string
 	}{
-		{r.BeamSearch, "use_beam_search"}, {r.IncludeStop, "include_stop_str_in_output"}, {r.SkipSpecial != nil && !*r.SkipSpecial, "skip_special_tokens"},
+		{r.IncludeStop, "include_stop_str_in_output"}, {r.SkipSpecial != nil && !*r.SkipSpecial, "skip_special_tokens"},
 		{r.Truncate != nil, "truncate_prompt_tokens"}, {r.PromptEmbeds.Kind() != wire.Null, "prompt_embeds"},
 		{r.Template != nil, "chat_template"}, {r.LoRA.Kind() != wire.Null, "lora_request"},
 	} {
@@ -132,12 +132,15 @@ func (s *sampling) check() error {
 			return wire.Errorf("stop", "has an empty text at %d", i)
 		}
 	}
+	if err := s.checkBeams(); err != nil {
+		return err
+	}
 	return s.refused.check()
 }
 
 // request puts the fields over the model's defaults.
 func (s *sampling) request(h *pool.Held) (spillway.Request, error) {
-	r := spillway.Request{Stop: s.Stop, StopIDs: s.StopIDs, IgnoreEnd: s.IgnoreEnd, Priority: s.Priority, Clip: true}
+	r := spillway.Request{Stop: s.Stop, StopIDs: s.StopIDs, IgnoreEnd: s.IgnoreEnd, Priority: s.Priority, Clip: true, Open: true}
 	if s.MaxTokens != nil {
 		r.MaxTokens = *s.MaxTokens
 	}

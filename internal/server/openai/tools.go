@@ -27,7 +27,7 @@ type toolSet struct {
 func (t *toolSet) demand() string {
 	switch t.choice {
 	case "required":
-		return `tool_choice "required"`
+		return `tool_choice required`
 	case "function":
 		return "tool_choice with the name of a function"
 	}

@@ -3,6 +3,8 @@ package accept
 import (
 	"fmt"
 	"hash/maphash"
+
+	"github.com/spillway/spillway/internal/grammar/regular"
 )
 
 // mostDepth bounds how deep values nest.
@@ -27,6 +29,7 @@ type Checker struct {
 	utf8    utf8Run
 	scratch [4]byte
 	seed    maphash.Seed
+	runs    map[runKey]*regular.Run
 }
 
 type mode uint8

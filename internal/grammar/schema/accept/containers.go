@@ -107,7 +107,7 @@ func (c *Checker) nameEnds(object, f *frame) {
 			c.fail(e, "maxProperties", "has more than "+strconv.Itoa(most)+" properties")
 			continue
 		}
-		e.n.eachOf(name, func(sub *node, keyword string) {
+		c.eachOf(e.n, name, func(sub *node, keyword string) {
 			if sub.s.Bool != nil && !*sub.s.Bool {
 				c.fail(e, keyword, fmt.Sprintf("must have no property %.60q", name))
 			}
@@ -116,14 +116,14 @@ func (c *Checker) nameEnds(object, f *frame) {
 }
 
 // eachOf calls f with the schemas of properties, patternProperties and additionalProperties for a name.
-func (n *node) eachOf(name string, f func(sub *node, keyword string)) {
+func (c *Checker) eachOf(n *node, name string, f func(sub *node, keyword string)) {
 	found := false
 	if p := n.properties[name]; p != nil {
 		found = true
 		f(p, "properties")
 	}
 	for _, p := range n.patterns {
-		if p.match.Match(name) {
+		if c.match(p.match, name) {
 			found = true
 			f(p.node, "patternProperties")
 		}
@@ -142,7 +142,7 @@ func (c *Checker) member(object, f *frame) {
 			continue
 		}
 		evaluated := false
-		e.n.eachOf(name, func(sub *node, _ string) {
+		c.eachOf(e.n, name, func(sub *node, _ string) {
 			evaluated = true
 			c.subscribe(f, sub, e, roleChild, index)
 		})

@@ -1,6 +1,8 @@
 package accept
 
 import (
+	"fmt"
+
 	"github.com/spillway/spillway/internal/grammar/schema"
 )
 
@@ -109,43 +111,38 @@ func (c *Checker) hear(l listener, from *eval) {
 	case roleAll, roleChild, roleName:
 		if !ok {
 			c.decide(e, invalid, from.cause)
-			return
 		}
-		if l.role == roleAll {
+		if l.role == roleAll && ok {
 			e.all++
 		}
 	case roleAny:
-		e.any.add(ok)
-		if e.any.invalid == len(e.n.any) {
+		if e.any.add(ok); e.any.invalid == len(e.n.any) {
 			c.failAny(e, from)
-			return
 		}
 	case roleOne:
-		e.one.add(ok)
-		if e.one.valid > 1 {
-			c.fail(e, "oneOf", "is valid against more than one of the schemas")
-			return
-		}
-		if e.one.invalid == len(e.n.one) {
-			c.fail(e, "oneOf", "is valid against none of the schemas")
-			return
-		}
+		c.heardOne(e, ok)
 	case roleNot:
-		e.not = from.verdict
-		if ok {
+		if e.not = from.verdict; ok {
 			c.fail(e, "not", "is valid against the schema that it must not be valid against")
-			return
 		}
 	case roleContains:
 		c.heardContains(e, ok, l.index)
-		return
 	case roleUnevaluated:
 		if !ok {
 			e.unproved = append(e.unproved, l.index)
 		}
-		return
 	}
 	c.settle(e)
+}
+
+func (c *Checker) heardOne(e *eval, ok bool) {
+	e.one.add(ok)
+	if e.one.valid > 1 {
+		c.fail(e, "oneOf", "is valid against more than one of the schemas")
+	}
+	if e.one.invalid == len(e.n.one) {
+		c.fail(e, "oneOf", "is valid against none of the schemas")
+	}
 }
 
 func (t *tally) add(ok bool) {
@@ -156,13 +153,14 @@ func (t *tally) add(ok bool) {
 	}
 }
 
-// failAny names the only alternative, or that there is none.
+// failAny names the only alternative, or the last one to fail.
 func (c *Checker) failAny(e *eval, last *eval) {
-	if len(e.n.any) == 1 {
-		c.decide(e, invalid, last.cause)
-		return
+	if why := last.cause; len(e.n.any) == 1 {
+		c.decide(e, invalid, why)
+	} else {
+		c.fail(e, "anyOf", fmt.Sprintf("is valid against none of the schemas; the last to fail: %s %s (keyword %q at %s)",
+			named(why.pointer), why.detail, why.keyword, why.node.s.Where))
 	}
-	c.fail(e, "anyOf", "is valid against none of the schemas; the last to fail: "+last.cause.detail+" (keyword \""+last.cause.keyword+"\" at "+last.cause.node.s.Where+")")
 }
 
 // settle decides a schema if nothing that is still to come can change its verdict.

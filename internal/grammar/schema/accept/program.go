@@ -32,7 +32,7 @@ type node struct {
 	s       *schema.Schema
 	choices []*choice // enum, const
 
-	pattern *regular.DFA
+	pattern *pattern
 	format  *format
 
 	all, any, one         []*node // of the same value
@@ -57,7 +57,7 @@ type property struct {
 }
 
 type patterned struct {
-	match *regular.DFA
+	match *pattern
 	node  *node
 }
 
@@ -70,7 +70,7 @@ type need struct {
 
 // Compile makes a schema ready. Errors about its keywords are of type *schema.Error.
 func Compile(doc *schema.Document, o Options) (*Program, error) {
-	c := &compiler{options: o, build: regular.NewBuilder(o.Limits), nodes: make([]*node, len(doc.Schemas)), patterns: map[string]*regular.DFA{}}
+	c := &compiler{options: o, build: regular.NewBuilder(o.Limits), nodes: make([]*node, len(doc.Schemas)), patterns: map[string]*pattern{}}
 	for i, s := range doc.Schemas {
 		c.nodes[i] = &node{s: s}
 	}
@@ -88,7 +88,7 @@ type compiler struct {
 	options  Options
 	build    *regular.Builder
 	nodes    []*node
-	patterns map[string]*regular.DFA
+	patterns map[string]*pattern
 }
 
 func (c *compiler) node(s *schema.Schema) *node {
@@ -161,19 +161,6 @@ func (c *compiler) fillString(n *node) (err error) {
 	}
 	n.format, err = c.format(n.s, n.s.Format)
 	return err
-}
-
-// pattern is the language of a regular expression that matches somewhere.
-func (c *compiler) pattern(s *schema.Schema, keyword, pattern string) (*regular.DFA, error) {
-	if d := c.patterns[pattern]; d != nil {
-		return d, nil
-	}
-	d, err := c.build.Regexp(pattern, true)
-	if err != nil {
-		return nil, refused(s, keyword, err)
-	}
-	c.patterns[pattern] = d
-	return d, nil
 }
 
 // refused is an error of package regular as one of a keyword.

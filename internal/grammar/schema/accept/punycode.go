@@ -35,9 +35,16 @@ func isException(r rune) bool {
 	return false
 }
 
+// The parameters of RFC 3492.
+const (
+	punycodeBase = 36
+	punycodeMin  = 1
+	punycodeMax  = 26
+	punycodeMost = unicode.MaxRune * 64 // of the numbers within a label of 63 characters
+)
+
 // decodePunycode is the algorithm of RFC 3492.
 func decodePunycode(s string) (out []rune, ok bool) {
-	const base, tMin, tMax, skew, damp = 36, 1, 26, 38, 700
 	n, i, bias := rune(0x80), 0, 72
 	for b := len(s) - 1; b > 0; b-- {
 		if s[b] == '-' {
@@ -46,36 +53,13 @@ func decodePunycode(s string) (out []rune, ok bool) {
 		}
 	}
 	for first := true; s != ""; first = false {
-		old, weight := i, 1
-		for k := base; ; k += base {
-			if s == "" {
-				return nil, false
-			}
-			digit := punycodeDigit(s[0])
-			s = s[1:]
-			if digit < 0 || digit > (unicode.MaxRune*64-i)/weight {
-				return nil, false
-			}
-			i += digit * weight
-			t := min(max(k-bias, tMin), tMax)
-			if digit < t {
-				break
-			}
-			if weight *= base - t; weight > unicode.MaxRune*64 {
-				return nil, false
-			}
+		delta, rest, ok := punycodeNumber(s, bias)
+		if !ok || i+delta > punycodeMost {
+			return nil, false
 		}
+		s, i = rest, i+delta
 		count := len(out) + 1
-		delta := (i - old) / 2
-		if first {
-			delta = (i - old) / damp
-		}
-		delta += delta / count
-		k := 0
-		for ; delta > (base-tMin)*tMax/2; k += base {
-			delta /= base - tMin
-		}
-		bias = k + (base-tMin+1)*delta/(delta+skew)
+		bias = punycodeBias(delta, count, first)
 		if n += rune(i / count); n > unicode.MaxRune {
 			return nil, false
 		}
@@ -84,6 +68,42 @@ func decodePunycode(s string) (out []rune, ok bool) {
 		i++
 	}
 	return out, true
+}
+
+// punycodeNumber reads a number of variable length.
+func punycodeNumber(s string, bias int) (n int, rest string, ok bool) {
+	weight := 1
+	for k := punycodeBase; s != ""; k += punycodeBase {
+		digit := punycodeDigit(s[0])
+		s = s[1:]
+		if digit < 0 || digit > (punycodeMost-n)/weight {
+			return 0, "", false
+		}
+		n += digit * weight
+		t := min(max(k-bias, punycodeMin), punycodeMax)
+		if digit < t {
+			return n, s, true
+		}
+		if weight *= punycodeBase - t; weight > punycodeMost {
+			return 0, "", false
+		}
+	}
+	return 0, "", false
+}
+
+func punycodeBias(delta, count int, first bool) int {
+	const skew, damp = 38, 700
+	if first {
+		delta /= damp
+	} else {
+		delta /= 2
+	}
+	delta += delta / count
+	k := 0
+	for ; delta > (punycodeBase-punycodeMin)*punycodeMax/2; k += punycodeBase {
+		delta /= punycodeBase - punycodeMin
+	}
+	return k + (punycodeBase-punycodeMin+1)*delta/(delta+skew)
 }
 
 func punycodeDigit(c byte) int {

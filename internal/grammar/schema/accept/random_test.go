@@ -162,7 +162,7 @@ func reference(t testing.TB, text string) *jsonschema.Schema {
 func TestRandomSchemas(t *testing.T) {
 	m := maker{rand.New(rand.NewPCG(11, 12))}
 	compared, good, refused := 0, 0, 0
-	for range 4000 {
+	for range 2500 {
 		text := m.schema(1 + m.IntN(3))
 		doc, err := schema.Parse([]byte(text), nil)
 		if err != nil {
@@ -195,7 +195,7 @@ func TestRandomSchemas(t *testing.T) {
 		}
 	}
 	t.Logf("%d instances compared, %d of them valid; %d schemas refused", compared, good, refused)
-	if good < compared/10 || compared < 50_000 {
+	if good < compared/10 || compared < 30_000 {
 		t.Error("the random instances are no test")
 	}
 }

@@ -30,7 +30,11 @@ func (c *Checker) beginText(e *eval) {
 	for _, choice := range e.n.choices {
 		e.text.narrow = append(e.text.narrow, narrowed{0, len(choice.texts)})
 	}
-	if e.n.pattern != nil && e.n.pattern.Empty() {
+	switch p := e.n.pattern; {
+	case p == nil:
+	case p.lazy != nil:
+		c.run(p, e.n).Begin()
+	case p.automaton.Empty():
 		c.failPattern(e)
 	}
 }
@@ -68,11 +72,9 @@ func (c *Checker) runText(e *eval, text []byte, before int) {
 		}
 	}
 	for _, b := range text {
-		if d := e.n.pattern; d != nil {
-			if e.text.pattern = d.Next(e.text.pattern, b); e.text.pattern < 0 {
-				c.failPattern(e)
-				return
-			}
+		if e.n.pattern != nil && !c.runPattern(e, b) {
+			c.failPattern(e)
+			return
 		}
 		if f := e.n.format; f != nil && f.automaton != nil {
 			if e.text.format = f.automaton.Next(e.text.format, b); e.text.format < 0 {
@@ -81,6 +83,14 @@ func (c *Checker) runText(e *eval, text []byte, before int) {
 			}
 		}
 	}
+}
+
+func (c *Checker) runPattern(e *eval, b byte) bool {
+	if p := e.n.pattern; p.lazy != nil {
+		return c.run(p, e.n).Next(b)
+	}
+	e.text.pattern = e.n.pattern.automaton.Next(e.text.pattern, b)
+	return e.text.pattern >= 0
 }
 
 func (c *Checker) failFormat(e *eval) { c.fail(e, "format", "is no "+e.n.format.name) }
@@ -130,7 +140,7 @@ func (c *Checker) endText(e *eval) {
 	if e.f.chars < e.n.s.MinLength {
 		c.fail(e, "minLength", fmt.Sprintf("has %d characters, fewer than %d", e.f.chars, e.n.s.MinLength))
 	}
-	if e.n.pattern != nil && !e.n.pattern.Accepting(e.text.pattern) {
+	if p := e.n.pattern; p != nil && (p.lazy != nil && !c.run(p, e.n).Accepting() || p.lazy == nil && !p.automaton.Accepting(e.text.pattern)) {
 		c.failPattern(e)
 	}
 	if f := e.n.format; f != nil && (f.automaton != nil && !f.automaton.Accepting(e.text.format) || f.check != nil && !f.check(text)) {
