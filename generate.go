@@ -323,7 +323,7 @@ func collect(s *engine.Stream, w *writer, a *Answer, begin time.Time) error {
 		a.IDs = append(a.IDs, e.ID)
 		if w.token(e, a); w.push(e.ID) {
 			stopped = true
-			s.Cancel()
+			s.Stop()
 		}
 	}
 }

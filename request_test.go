@@ -98,6 +98,9 @@ func TestHowAnswersEnd(t *testing.T) {
 	if b := ask(t, m, Request{Prompt: story, MaxTokens: 60, Stop: []string{"nowhere", word}}, nil); b.FinishReason != FinishStop || b.StopSequence != word || strings.Contains(b.Text, word) {
 		t.Errorf("stopped by %q: %q", b.StopSequence, b.Text)
 	}
+	if s := m.Stats(); s.Finished[FinishStop] != 2 || s.AnswerTokens < int64(len(a.IDs)) {
+		t.Errorf("%+v", s)
+	}
 	id := a.IDs[7]
 	first := slices.Index(a.IDs, id)
 	if b := ask(t, m, Request{Prompt: story, MaxTokens: 60, StopIDs: []int32{id}}, nil); b.FinishReason != FinishStop || !slices.Equal(b.IDs, a.IDs[:first]) {

@@ -132,32 +132,38 @@ func (c *benchCommand) runDrive(s *session) error {
 	if path == "" {
 		path = "."
 	}
-	f, done, err := driveFile(path)
+	device, err := vfs.Device(path)
 	if err != nil {
 		return err
 	}
-	err = c.showDrive(s, f, path)
-	return s.interrupted(ctx, errors.Join(err, done(), ctx.Err()))
-}
-
-func (c *benchCommand) showDrive(s *session, f vfs.File, path string) error {
-	device := f.ID().Dev
 	d := cachedProfile(device)
 	if d == nil || c.Refresh {
-		if why := f.Why(); why != "" {
-			s.tell(why)
+		if d, err = s.measureDriveOf(path); err == nil {
+			err = ctx.Err()
 		}
-		var err error
-		if d, err = s.measureDrive(f); err != nil {
-			return err
+		if err != nil {
+			return s.interrupted(ctx, err)
 		}
 		d.keep(s, device)
 	}
 	if s.flags.JSON {
 		return s.printJSON(d)
 	}
-	_, err := io.WriteString(s.stdout, d.table(path))
+	_, err = io.WriteString(s.stdout, d.table(path))
 	return err
+}
+
+// measureDriveOf profiles the drive of a file or folder.
+func (s *session) measureDriveOf(path string) (d *driveProfile, err error) {
+	f, done, err := driveFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if why := f.Why(); why != "" {
+		s.tell(why)
+	}
+	d, err = s.measureDrive(f)
+	return d, errors.Join(err, done())
 }
 
 const (

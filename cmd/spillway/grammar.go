@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
+	structured "github.com/spillway/spillway/internal/grammar"
 	"github.com/spillway/spillway/internal/grammar/cfg"
-	"github.com/spillway/spillway/internal/grammar/regular"
 	"github.com/spillway/spillway/internal/grammar/schema"
 	"github.com/spillway/spillway/internal/grammar/schema/accept"
 )
@@ -25,7 +24,7 @@ func (*grammarCommand) Help() string {
 type grammarCheck struct {
 	Schema  string `arg:"" help:"File of the schema or expression; - for stdin." placeholder:"SCHEMA"`
 	File    string `arg:"" optional:"" help:"The text to check. Default: stdin." placeholder:"FILE"`
-	Kind    string `help:"What SCHEMA is: json-schema or regex (ECMA-262, must match the whole text)." default:"json-schema" placeholder:"KIND"`
+	Kind    string `help:"What SCHEMA is: json-schema, regex (ECMA-262), gbnf, lark or structural-tag; all but the first are about the whole text, byte by byte." default:"json-schema" placeholder:"KIND"`
 	Formats bool   `help:"Check the formats of a JSON Schema (date, email …); --no-formats takes them for notes." default:"true" negatable:""`
 }
 
@@ -35,7 +34,7 @@ func (*grammarCheck) Help() string {
 		"what cannot be enforced is never ignored.\n\nWith --json: {\"accepted\", \"failure\": null or {offset, line, column, pointer, keyword, schema, detail}, " +
 		"\"generation_error\": null, or why answers cannot be held to the schema while they are written}; keyword is empty where the text is no JSON." +
 		"\n\nExamples:\n\n  spillway grammar check person.schema.json answer.json\n\n  echo '[1, 2]' | spillway grammar check list.schema.json --json" +
-		"\n\n  printf 2026-01-31 | spillway grammar check --kind regex date.regex"
+		"\n\n  printf 2026-01-31 | spillway grammar check --kind regex date.regex\n\n  spillway grammar check --kind gbnf list.gbnf answer.txt"
 }
 
 // unused names the flags that mean nothing here.
@@ -54,21 +53,22 @@ type textChecker interface {
 	Close() error       // likewise
 }
 
-// grammarKinds make a checker of a schema's text, and say why it does for no generation.
-var grammarKinds = []grammarKind{
-	{"json-schema", (*grammarCheck).jsonSchema},
-	{"regex", (*grammarCheck).regex},
+// grammarKinds are the notations beside JSON Schema.
+var grammarKinds = map[string]structured.Kind{
+	"regex": structured.Regex, "gbnf": structured.GBNF, "lark": structured.Lark, "structural-tag": structured.StructuralTag,
 }
 
-type grammarKind struct {
-	name string
-	read func(c *grammarCheck, text []byte) (check textChecker, generation error, err error)
+// checker makes a checker of a schema's text, and says why it does for no generation.
+func (c *grammarCheck) checker(text []byte) (check textChecker, generation error, err error) {
+	if kind, ok := grammarKinds[c.Kind]; ok {
+		return c.ofGrammar(text, kind)
+	}
+	return c.jsonSchema(text)
 }
 
 func (c *grammarCheck) run(s *session) error {
-	kind := slices.IndexFunc(grammarKinds, func(k grammarKind) bool { return k.name == c.Kind })
-	if kind < 0 {
-		return usagef("--kind %.40q is not known; there are json-schema and regex", c.Kind)
+	if _, ok := grammarKinds[c.Kind]; !ok && c.Kind != "json-schema" {
+		return usagef("--kind %.40q is not known; there are json-schema, regex, gbnf, lark and structural-tag", c.Kind)
 	}
 	if c.Schema == "-" && (c.File == "" || c.File == "-") {
 		return usagef("the schema and the text cannot both come from stdin")
@@ -77,7 +77,7 @@ func (c *grammarCheck) run(s *session) error {
 	if err != nil {
 		return err
 	}
-	check, generation, err := grammarKinds[kind].read(c, text)
+	check, generation, err := c.checker(text)
 	if err != nil {
 		return grammarError{fmt.Errorf("%s: %w", visible(c.Schema, 200), err)}
 	}
@@ -195,54 +195,65 @@ func (c *grammarCheck) jsonSchema(text []byte) (textChecker, error, error) {
 	return p.New(), generation, nil
 }
 
-// regex reads an expression; a line break at the end of its file is no part of it.
-func (c *grammarCheck) regex(text []byte) (textChecker, error, error) {
-	pattern := strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r")
-	d, err := regular.NewBuilder(regular.Limits{}).Regexp(pattern, false)
+// ofGrammar reads other notations than JSON Schema. A line break at the end of a file with a regular expression is
+// no part of it.
+func (c *grammarCheck) ofGrammar(text []byte, kind structured.Kind) (textChecker, error, error) {
+	source := structured.Source{Kind: kind, Text: string(text)}
+	if kind == structured.Regex {
+		source.Text = strings.TrimSuffix(strings.TrimSuffix(source.Text, "\n"), "\r")
+	}
+	g, err := structured.CompileGrammar(source, nil, cfg.Limits{})
 	if err != nil {
 		return nil, nil, err
 	}
-	return &regexChecker{d: d, at: accept.Failure{Line: 1, Column: 1}}, nil, nil
+	m := g.NewMachine()
+	return &grammarChecker{grammar: g, machine: m, state: m.Start(), at: accept.Failure{Line: 1, Column: 1}}, nil, nil
 }
 
-// A regexChecker follows a text through an automaton.
-type regexChecker struct {
-	d     *regular.DFA
-	state int
-	at    accept.Failure // where the next byte is
+// A grammarChecker follows a text through the machine of a grammar.
+type grammarChecker struct {
+	grammar *cfg.Grammar
+	machine *cfg.Machine
+	state   cfg.Config
+	at      accept.Failure // where the next byte is
 }
 
-func (r *regexChecker) Write(text []byte) error {
-	if r.d.Empty() {
-		return r.fail("the expression matches no text at all")
-	}
+func (g *grammarChecker) Write(text []byte) error {
 	for _, b := range text {
-		next := r.d.Next(r.state, b)
-		switch {
-		case next < 0 && r.d.Accepting(r.state):
-			return r.fail("the text goes on where its match ends")
-		case next < 0:
-			return r.fail("no match goes on so")
+		if g.machine.Full() {
+			from, states := g.machine, []cfg.Config{g.state}
+			g.machine = g.grammar.NewMachine()
+			g.machine.Import(from, states)
+			g.state = states[0]
 		}
-		r.state = next
-		r.at.Offset++
-		r.at.Column++
+		next := g.machine.Step(g.state, b)
+		switch err := g.machine.Err(); {
+		case err != nil:
+			return g.fail(err.Error())
+		case next == cfg.Dead && g.machine.MayEnd(g.state):
+			return g.fail("the text goes on where its match ends")
+		case next == cfg.Dead:
+			return g.fail("no match goes on so")
+		}
+		g.state = next
+		g.at.Offset++
+		g.at.Column++
 		if b == '\n' {
-			r.at.Line, r.at.Column = r.at.Line+1, 1
+			g.at.Line, g.at.Column = g.at.Line+1, 1
 		}
 	}
 	return nil
 }
 
-func (r *regexChecker) Close() error {
-	if !r.d.Accepting(r.state) {
-		return r.fail("the text ends before its match does")
+func (g *grammarChecker) Close() error {
+	if !g.machine.MayEnd(g.state) {
+		return g.fail("the text ends before its match does")
 	}
 	return nil
 }
 
-func (r *regexChecker) fail(detail string) error {
-	failure := r.at
+func (g *grammarChecker) fail(detail string) error {
+	failure := g.at
 	failure.Detail = detail
 	return &failure
 }

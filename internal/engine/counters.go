@@ -68,9 +68,6 @@ func (e *Engine) count(parts []part, took time.Duration) {
 		} else {
 			e.counters.AnswerRows += int64(p.rows)
 		}
-		if p.seq.req.MaxTokens > 0 && p.seq.done+p.rows == len(p.seq.ids) {
-			e.counters.Tokens++
-		}
 	}
 }
 

@@ -62,14 +62,14 @@ func (e *Engine) values(parts []part, b *nn.Batch, logits []float32) (choices []
 
 // advance notes that the rows of a part are in the cache, and hands out the values that the request wants.
 func (q *sequence) advance(p part, width int, values []float32) error {
-	first, prompt := q.done, q.prompt()
+	first := q.done
 	q.done += p.rows
 	if err := q.cache.Publish(q.ids, q.done); err != nil {
 		return err
 	}
 	for j, row := range p.head {
-		if q.req.Rows == nil || !prompt || first+row < q.rowsGiven {
-			continue
+		if q.req.Rows == nil || first+row < q.rowsGiven || first+row >= len(q.req.IDs) {
+			continue // of the answer, or given before the sequence gave way
 		}
 		if err := q.req.Rows(first+row, values[j*width:][:width]); err != nil {
 			return err
@@ -87,9 +87,16 @@ func (e *Engine) choose(choices []choice) {
 		}
 	}
 	e.cfg.Env.Pool.Run(len(choices), func(worker, i int) { choices[i].sample(e.samplers.of(worker)) })
+	given := 0
 	for i := range choices {
+		q := choices[i].seq
+		before := len(q.ids)
 		e.give(&choices[i])
+		given += len(q.ids) - before
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.counters.Tokens += int64(given)
 }
 
 // sample chooses the token.
@@ -189,6 +196,8 @@ func think(parts []part) *sync.WaitGroup {
 func (q *sequence) failure(err error) Event {
 	ended := q.ctx.Err()
 	switch {
+	case q.stream.stopped.Load():
+		return Event{Reason: Stop}
 	case ended == nil || !errors.Is(err, ended):
 		return Event{Reason: Failed, Err: err}
 	case errors.Is(ended, context.DeadlineExceeded):

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillway/spillway/internal/kv"
@@ -136,6 +137,8 @@ type Stream struct {
 	queue  []Event
 	signal chan struct{}
 	cancel context.CancelFunc
+
+	stopped atomic.Bool // by Stop
 }
 
 func newStream(cancel context.CancelFunc) *Stream {
@@ -166,6 +169,12 @@ func (s *Stream) Next() Event {
 		s.mu.Unlock()
 		<-s.signal
 	}
+}
+
+// Stop ends the request after the step that runs, as one whose answer is complete.
+func (s *Stream) Stop() {
+	s.stopped.Store(true)
+	s.cancel()
 }
 
 // Cancel ends the request after the step that runs; its last event still comes.

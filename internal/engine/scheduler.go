@@ -215,13 +215,13 @@ func (s *scheduler) fits(q *sequence) bool {
 }
 
 // last is the running sequence that comes last in the order, of those after q (nil: of all), and can give way.
-// A cache that outlives its request cannot be computed again from the request alone.
+// A cache that outlives its request cannot be computed again from the request alone, and who taps values has them once.
 func (s *scheduler) last(q *sequence) *sequence {
 	for _, r := range slices.Backward(s.running) {
 		if r == q {
 			return nil
 		}
-		if r.owned && (q == nil || r.cache.Blocks() > 0) {
+		if r.owned && r.req.Tap == nil && (q == nil || r.cache.Blocks() > 0) {
 			return r
 		}
 	}
@@ -333,8 +333,10 @@ func (p *part) logits() int {
 	return len(p.head)
 }
 
-// everyRow reports whether the logits of all of the next rows are wanted.
-func (s *sequence) everyRow() bool { return s.req.Rows != nil && s.prompt() && !s.req.Hidden }
+// everyRow reports whether the logits of all of the next rows are wanted, and not given out yet.
+func (s *sequence) everyRow() bool {
+	return s.req.Rows != nil && s.prompt() && !s.req.Hidden && s.rowsGiven < len(s.req.IDs)
+}
 
 // headRows lists the rows, of the next n, whose logits or states are wanted: all of a prompt if the request
 // asks for them, and the last one if an answer token follows.
@@ -343,7 +345,7 @@ func (s *sequence) headRows(n int) []int {
 	if s.req.Rows != nil && s.prompt() && !s.req.LastRow {
 		var all []int
 		for i := range n {
-			if s.done+i >= s.rowsGiven || s.done+i+1 == len(s.ids) {
+			if at := s.done + i; at >= s.rowsGiven && at < len(s.req.IDs) || at+1 == len(s.ids) {
 				all = append(all, i)
 			}
 		}

@@ -148,5 +148,5 @@ func summary(all []time.Duration) string {
 	for _, d := range all {
 		sum += d
 	}
-	return "total " + sum.String() + " median " + all[len(all)/2].String() + " p99 " + all[len(all)*99/100].String() + " max " + all[len(all)-1].String()
+	return "total " + sum.String() + " median " + all[len(all)/2].String() + " p95 " + all[len(all)*95/100].String() + " p99.9 " + all[len(all)*999/1000].String() + " max " + all[len(all)-1].String()
 }

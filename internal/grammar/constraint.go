@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
@@ -21,6 +22,7 @@ import (
 type Constraint struct {
 	grammar *cfg.Grammar
 	vocab   *Vocabulary
+	named   []int32 // tokens that the grammar names, sorted: they come where it says so, never as text
 
 	mu  sync.Mutex
 	gen *generation
@@ -41,9 +43,16 @@ func NewConstraint(g *cfg.Grammar, v *Vocabulary) (*Constraint, error) {
 			return nil, fmt.Errorf("grammar: token %d is not in the vocabulary of %d tokens", id, v.size)
 		}
 	}
-	c := &Constraint{grammar: g, vocab: v}
+	c := &Constraint{grammar: g, vocab: v, named: g.Tokens()}
 	c.renew()
 	return c, nil
+}
+
+// Bytes is the memory that it takes at present.
+func (c *Constraint) Bytes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.grammar.Bytes() + c.gen.machine.Bytes() + c.gen.allowed.bytes + 8*c.vocab.Words()
 }
 
 func (c *Constraint) renew() {
@@ -109,7 +118,7 @@ func (m *Matcher) mask(mask []uint64) {
 	if m.now() == ended {
 		return
 	}
-	m.gen.mask(m.now(), mask)
+	m.gen.mask(m.now(), m.c.named, mask)
 }
 
 // Forced returns the token that is the only one that may come next, if there is one and it is no end.
@@ -150,9 +159,8 @@ func (m *Matcher) Accept(id int32) error {
 	if m.now() == ended {
 		return errEnded
 	}
-	if to := machine.StepToken(m.now(), id); to != cfg.Dead {
-		m.states = append(m.states, to)
-		return nil
+	if _, named := slices.BinarySearch(m.c.named, id); named {
+		return m.acceptNamed(machine, id)
 	}
 	if m.c.vocab.isEnd(id) {
 		if !machine.MayEnd(m.now()) {
@@ -171,6 +179,22 @@ func (m *Matcher) Accept(id int32) error {
 			return err
 		}
 		return fmt.Errorf("grammar: token %d (%q) may not come here: nothing allowed goes on with byte %d of it", id, text, n)
+	}
+	m.states = append(m.states, to)
+	return nil
+}
+
+// acceptNamed goes on by a token that the grammar names, which may end the answer as well.
+func (m *Matcher) acceptNamed(machine *cfg.Machine, id int32) error {
+	to := machine.StepToken(m.now(), id)
+	switch {
+	case to != cfg.Dead:
+	case machine.Err() != nil:
+		return machine.Err()
+	case m.c.vocab.isEnd(id) && machine.MayEnd(m.now()):
+		to = ended
+	default:
+		return fmt.Errorf("grammar: token %d may not come here", id)
 	}
 	m.states = append(m.states, to)
 	return nil
@@ -220,13 +244,16 @@ func (m *Matcher) MayEnd() bool {
 }
 
 // mask sets the bits of the tokens that may come at c.
-func (g *generation) mask(c cfg.Config, mask []uint64) {
+func (g *generation) mask(c cfg.Config, named []int32, mask []uint64) {
 	g.allowed.mask(c, mask)
 	vocab := g.allowed.walk.vocab
 	for _, t := range vocab.twins {
 		if mask[t.first/64]>>(t.first%64)&1 != 0 {
 			setBit(mask, t.id)
 		}
+	}
+	for _, id := range named {
+		mask[id/64] &^= 1 << (id % 64)
 	}
 	g.control = g.machine.Allowed(g.control[:0], c)
 	for _, id := range g.control {

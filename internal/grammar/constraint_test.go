@@ -16,6 +16,10 @@ type wordTokens []string
 func (w wordTokens) Size() int                      { return len(w) }
 func (w wordTokens) Bytes(id int32) ([]byte, error) { return []byte(w[id]), nil }
 func (w wordTokens) IsSpecial(id int32) bool        { return strings.HasPrefix(w[id], "<") }
+func (w wordTokens) ID(token string) (int32, bool) {
+	i := slices.Index(w, token)
+	return int32(i), i >= 0
+}
 
 // abTokens is texts over a, b and c up to a length, some left out, some twice.
 func abTokens(rng *rand.Rand, most int) wordTokens {

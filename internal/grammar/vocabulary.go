@@ -17,6 +17,8 @@ type Tokens interface {
 	Bytes(id int32) ([]byte, error)
 	// IsSpecial says that id is a control token: never part of a text.
 	IsSpecial(id int32) bool
+	// ID returns the id of a token by its text.
+	ID(token string) (int32, bool)
 }
 
 // Alloc returns n zeroed bytes. The caller gives one that leases memory outside the Go heap.

@@ -126,14 +126,8 @@ func (s *Sequence) cutBlocks(keep int) error {
 	return errors.Join(errs...)
 }
 
-// Length is the number of positions that are written or about to be.
-func (s *Sequence) Length() int { return s.length }
-
 // Blocks is the number of blocks that the sequence holds.
 func (s *Sequence) Blocks() int { return len(s.blocks) }
-
-// Capacity is the number of positions that have room.
-func (s *Sequence) Capacity() int { return len(s.blocks) * BlockTokens }
 
 // Format implements nn.Cache.
 func (s *Sequence) Format() (kernel.CacheType, int) { return s.cache.shape.Type, BlockTokens }

@@ -77,6 +77,9 @@ func New(l Limits) *Builder {
 	return b
 }
 
+// Limits are the builder's limits, defaults filled in.
+func (b *Builder) Limits() Limits { return b.limits }
+
 // Fail records an error, if it is the first.
 func (b *Builder) Fail(err error) {
 	if b.err == nil {

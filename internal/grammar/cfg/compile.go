@@ -68,7 +68,7 @@ type compiler struct {
 	size       []int32 // of an expression written out in states, cut off at bigExpr
 	uses       []int32
 	depth      []int32
-	refers     []bool // to rules
+	written    []int32 // size with rules written out; 0: not known yet
 	states     []state
 	moves      int
 	index      map[string]int32
@@ -124,11 +124,10 @@ func (c *compiler) measure() {
 	c.size = make([]int32, len(nodes))
 	c.uses = make([]int32, len(nodes))
 	c.depth = make([]int32, len(nodes))
-	c.refers = make([]bool, len(nodes))
+	c.written = make([]int32, len(nodes))
 	for i := range nodes {
 		n := &nodes[i]
 		size := int64(1)
-		c.refers[i] = n.kind == kRef
 		switch n.kind {
 		case kBytes:
 			size = int64(len(n.text))
@@ -139,7 +138,6 @@ func (c *compiler) measure() {
 			for _, a := range n.args {
 				size += int64(c.size[a])
 				c.uses[a]++
-				c.refers[i] = c.refers[i] || c.refers[a]
 				c.depth[i] = max(c.depth[i], c.depth[a]+1)
 			}
 		}
@@ -204,17 +202,22 @@ func (c *compiler) either(all ...int32) int32 {
 		}
 		used++
 		last = q
-		if q == c.loop {
-			s.moves = append(s.moves, move{kind: onNothing, to: q})
-			continue
-		}
-		s.moves = append(s.moves, c.states[q].moves...)
-		s.final = s.final || c.states[q].final
+		c.join(&s, q)
 	}
 	if used <= 1 {
 		return last
 	}
 	return c.add(s)
+}
+
+// join adds the moves of q to s.
+func (c *compiler) join(s *state, q int32) {
+	if q == c.loop {
+		s.moves = append(s.moves, move{kind: onNothing, to: q})
+		return
+	}
+	s.moves = append(s.moves, c.states[q].moves...)
+	s.final = s.final || c.states[q].final
 }
 
 // step is the state with one move, on bytes.
@@ -246,7 +249,7 @@ func (c *compiler) build(f int) {
 	var start int32
 	switch {
 	case n.kind == kDFA:
-		start = c.automaton(c.b.automata[n.x])
+		start = c.automaton(c.b.automata[n.x], finalState)
 	case n.kind == kRepeat && n.y < 0 && n.x <= 1:
 		start = c.star(Expr(n.args[0]))
 	case n.kind == kRepeat && !c.writtenOut(&n):
@@ -261,7 +264,7 @@ func (c *compiler) build(f int) {
 func (c *compiler) star(e Expr) int32 {
 	loop := c.push(state{count: -1})
 	c.loop = loop
-	start := c.make(e, loop)
+	start := c.body(e, loop)
 	c.loop = -1
 	c.states[loop] = state{moves: c.states[start].moves, final: true, count: -1}
 	return start
@@ -279,25 +282,45 @@ func (c *compiler) counted(n *node) int32 {
 	return c.add(state{moves: []move{{kind: onCall, x: k.body, to: q}}, count: -1})
 }
 
-func (c *compiler) automaton(a *automaton) int32 {
+// body is make for what is repeated: it is written out even where others use it too. A loop around calls would
+// be left and entered again with every character of a text.
+func (c *compiler) body(e Expr, loop int32) int32 {
+	const most = 1024
+	n := &c.b.nodes[e]
+	switch {
+	case !c.live[e]:
+		return deadState
+	case n.kind == kDFA && len(c.b.automata[n.x].spans) <= most:
+		return c.automaton(c.b.automata[n.x], loop)
+	case (n.kind == kSeq || n.kind == kAlt) && c.size[e] <= most && c.depth[e] > 0:
+		return c.inner(e, loop)
+	}
+	return c.make(e, loop)
+}
+
+// automaton is a, and then k.
+func (c *compiler) automaton(a *automaton, k int32) int32 {
 	ids := make([]int32, len(a.spans))
 	for q, spans := range a.spans {
-		if len(spans) == 0 {
-			ids[q] = finalState
-			continue
+		ids[q] = k
+		if len(spans) > 0 || q == 0 {
+			ids[q] = c.push(state{count: -1})
 		}
-		ids[q] = c.push(state{final: a.accept[q], count: -1})
 	}
 	for q, spans := range a.spans {
-		if len(spans) == 0 || ids[q] == deadState {
+		if ids[q] == k || ids[q] == deadState {
 			continue
 		}
-		moves := make([]move, len(spans))
-		for i, s := range spans {
-			moves[i] = move{kind: onByte, lo: s.lo, hi: s.hi, to: ids[s.to]}
+		s := state{count: -1}
+		for _, sp := range spans {
+			s.moves = append(s.moves, move{kind: onByte, lo: sp.lo, hi: sp.hi, to: ids[sp.to]})
 		}
-		c.moves += len(moves)
-		c.states[ids[q]].moves = moves
+		if a.accept[q] {
+			c.join(&s, k)
+		}
+		slices.SortFunc(s.moves, compareMoves)
+		c.moves += len(s.moves)
+		c.states[ids[q]] = s
 	}
 	return ids[0]
 }

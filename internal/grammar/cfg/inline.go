@@ -36,8 +36,7 @@ func (c *compiler) isFrame(e Expr) bool {
 	n := &c.b.nodes[e]
 	switch n.kind {
 	case kRef: // rules such as that of a character are part of where they are used
-		body := c.b.rules[n.x].body
-		return c.refers[body] || c.size[body] >= bigExpr
+		return c.writtenSize(e, 0) >= bigExpr
 	case kDFA:
 		return true
 	case kRepeat:
@@ -46,6 +45,36 @@ func (c *compiler) isFrame(e Expr) bool {
 		return c.uses[e] > 1 && c.size[e] >= bigExpr || c.depth[e] == 0
 	}
 	return false
+}
+
+// writtenSize is the size of an expression with the rules in it written out, or at least bigExpr.
+func (c *compiler) writtenSize(e Expr, depth int) int32 {
+	const busy = -1
+	switch {
+	case c.written[e] > 0:
+		return c.written[e]
+	case c.written[e] == busy || depth > 2*bigExpr || c.size[e] >= bigExpr:
+		return bigExpr
+	}
+	c.written[e] = busy
+	n := &c.b.nodes[e]
+	size := c.size[e]
+	switch {
+	case n.kind == kRef:
+		size = c.writtenSize(c.b.rules[n.x].body, depth+1)
+	case n.hasParts():
+		times := int32(1)
+		if n.kind == kRepeat {
+			times = max(n.x, n.y, 1)
+		}
+		for _, a := range n.args {
+			if part := c.writtenSize(Expr(a), depth+1); part > c.size[a] {
+				size = min(size+times*(part-c.size[a]), bigExpr)
+			}
+		}
+	}
+	c.written[e] = max(size, 1)
+	return c.written[e]
 }
 
 // writtenOut says whether a repetition is made of copies of its body.

@@ -3,22 +3,31 @@ package regular
 // Regexp is the language of an ECMA-262 regular expression (edition 2025, flag u): of the texts that it
 // matches as a whole, or, for a search, somewhere. Back references and look-behind are refused.
 func (b *Builder) Regexp(pattern string, search bool) (*DFA, error) {
-	p, err := b.parsed(pattern, search)
+	n, err := read(pattern)
+	if err != nil {
+		return nil, err
+	}
+	if search && n.find(func(n *node) bool { return n.kind == kindAhead }) != nil {
+		return b.searchAhead(n)
+	}
+	p, err := b.whole(n, search)
 	if err != nil {
 		return nil, err
 	}
 	return b.compile(p, atStart)
 }
 
-// parsed makes the program of a pattern.
-func (b *Builder) parsed(pattern string, search bool) (*program, error) {
+// read reads a pattern that an automaton can match.
+func read(pattern string) (*node, error) {
 	n, err := parse(pattern)
 	if err != nil {
 		return nil, err
 	}
-	if err := refuse(pattern, n); err != nil {
-		return nil, err
-	}
+	return n, refuse(pattern, n)
+}
+
+// whole makes the program of an expression, or of a search for it.
+func (b *Builder) whole(n *node, search bool) (*program, error) {
 	if search {
 		return b.search(n)
 	}

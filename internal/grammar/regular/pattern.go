@@ -13,7 +13,11 @@ type Pattern struct {
 // Pattern reads a regular expression as Regexp does. Its size counts against the limit of states, not that of
 // its automaton.
 func (b *Builder) Pattern(pattern string, search bool) (*Pattern, error) {
-	p, err := b.parsed(pattern, search)
+	n, err := read(pattern)
+	if err != nil {
+		return nil, err
+	}
+	p, err := b.whole(n, search)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,6 @@ type arrayPart struct {
 	s         *Schema
 	prefix    []*conj
 	rest      *conj // nil: any
-	restAt    *Schema
 	contains  []contain
 	min, max  int // max < 0: no bound
 	unique    bool
@@ -168,43 +167,4 @@ func isOneOf(v *Value, list []*Value) bool {
 		}
 	}
 	return false
-}
-
-// contradict is a quick look for a property that both ask for with values that exclude each other.
-func (c *compiler) contradict(x, y *alt) (bool, error) {
-	for _, p := range x.objects {
-		for _, q := range y.objects {
-			if no, err := c.contradictIn(p, q); no || err != nil {
-				return no, err
-			}
-			if no, err := c.contradictIn(q, p); no || err != nil {
-				return no, err
-			}
-		}
-	}
-	return false, nil
-}
-
-func (c *compiler) contradictIn(p, q *objectPart) (bool, error) {
-	for _, name := range p.required {
-		a, err := c.valueOf(p, name)
-		if err != nil {
-			return false, err
-		}
-		b, err := c.valueOf(q, name)
-		if err != nil {
-			return false, err
-		}
-		if a == c.free || b == c.free {
-			continue
-		}
-		both, err := c.and(a, b)
-		if err != nil {
-			return false, err
-		}
-		if empty, err := c.isEmpty(both); empty || err != nil {
-			return empty, err
-		}
-	}
-	return false, nil
 }

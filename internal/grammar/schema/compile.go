@@ -10,7 +10,7 @@ import (
 
 // Limits of the work that one schema may ask for.
 const (
-	maxConjs  = 20_000
+	maxConjs  = 50_000
 	maxAlts   = 1_000
 	maxSteps  = 400_000
 	maxTime   = 5 * time.Second
@@ -43,8 +43,6 @@ type compiler struct {
 	todo  []pending
 	dfas  map[*regular.DFA]cfg.Expr // with JSON's spelling
 	named map[string]cfg.Expr
-
-	anyText *regular.DFA // all texts as JSON spells them
 }
 
 func newCompiler(doc *Document, out *cfg.Builder, o Options) *compiler {

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"fmt"
+
 	"github.com/spillway/spillway/internal/grammar/cfg"
 	"github.com/spillway/spillway/internal/grammar/regular"
 )
@@ -168,13 +170,9 @@ func (c *compiler) number(n *numberForm) (cfg.Expr, error) {
 		}
 		return c.out.Alt(out...), nil
 	}
-	key := "number"
-	if n.s != nil || n.exclude != nil {
-		key = ""
-	}
-	return c.once(key, func() (*regular.DFA, error) {
-		if key != "" {
-			return c.words.Regexp(anyNumber, false)
+	return c.once(n.key(), func() (*regular.DFA, error) {
+		if n.isFree() {
+			return shared.get("number", func() (*regular.DFA, error) { return c.words.Regexp(anyNumber, false) })
 		}
 		d, err := n.language(c.words)
 		if err != nil && n.s != nil {
@@ -182,6 +180,22 @@ func (c *compiler) number(n *numberForm) (cfg.Expr, error) {
 		}
 		return d, err
 	})
+}
+
+// isFree says whether the form is all numbers.
+func (n *numberForm) isFree() bool {
+	return n.lo == nil && n.hi == nil && n.step == nil && n.off == nil && n.exclude == nil
+}
+
+// key names forms of the same numbers alike.
+func (n *numberForm) key() string {
+	bound := func(b *Bound) string {
+		if b == nil {
+			return ""
+		}
+		return fmt.Sprint(b.Value, b.Exclusive)
+	}
+	return fmt.Sprint("number ", bound(n.lo), ";", bound(n.hi), ";", n.step, n.off, n.exclude)
 }
 
 // keyword is the keyword that costs most.
@@ -195,9 +209,9 @@ func (n *numberForm) keyword() string {
 	return "maximum"
 }
 
-// once is the expression of an automaton, made once for all expressions of a name; "" is no name.
+// once is the expression of an automaton, made once for all expressions of a name.
 func (c *compiler) once(name string, build func() (*regular.DFA, error)) (cfg.Expr, error) {
-	if e, ok := c.named[name]; ok && name != "" {
+	if e, ok := c.named[name]; ok {
 		return e, nil
 	}
 	d, err := build()
@@ -222,21 +236,9 @@ func (c *compiler) text(t *textForm) (cfg.Expr, error) {
 	case t.language != nil:
 		body, err = c.spelled(t.language)
 	case t.min == 0 && t.max < 0:
-		body, err = c.once("text", func() (*regular.DFA, error) {
-			d, err := c.words.Text()
-			if err != nil {
-				return nil, err
-			}
-			return c.words.JSONString(d, regular.Any)
-		})
+		body, err = c.once("text", func() (*regular.DFA, error) { return c.spelledText("text", 0, -1, regular.Any) })
 	default:
-		body, err = c.once("character", func() (*regular.DFA, error) {
-			d, err := c.length(1, 1)
-			if err != nil {
-				return nil, err
-			}
-			return c.words.JSONString(d, regular.Any)
-		})
+		body, err = c.once("character", func() (*regular.DFA, error) { return c.spelledText("character", 1, 1, regular.Any) })
 		body = c.out.Repeat(body, t.min, t.max)
 	}
 	quote := c.out.Bytes(`"`)

@@ -193,7 +193,7 @@ func (c *compiler) finishListed(x *alt) ([]*form, error) {
 	}
 	var out []*Value
 	for _, v := range values {
-		ok, err := c.altHolds(x, v)
+		ok, err := c.partsHold(x, v)
 		if err != nil {
 			return nil, err
 		}

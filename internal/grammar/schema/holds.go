@@ -25,7 +25,15 @@ func (c *compiler) holds(k *conj, v *Value) (bool, error) {
 
 // altHolds says whether a value of the alternative's type satisfies all of its parts.
 func (c *compiler) altHolds(x *alt, v *Value) (bool, error) {
-	if x.listed && !isOneOf(v, x.values) || isOneOf(v, x.exclude) {
+	if x.listed && !isOneOf(v, x.values) {
+		return false, nil
+	}
+	return c.partsHold(x, v)
+}
+
+// partsHold is altHolds of a value that is known to be listed, if the alternative lists values.
+func (c *compiler) partsHold(x *alt, v *Value) (bool, error) {
+	if isOneOf(v, x.exclude) {
 		return false, nil
 	}
 	for _, p := range x.numbers {

@@ -121,14 +121,9 @@ func (e *exceptNames) Accepting(state int) bool {
 
 // anyName is any name but those given, between quotes.
 func (c *compiler) anyName(but []string) (cfg.Expr, error) {
-	if c.anyText == nil {
-		d, err := c.words.Text()
-		if err != nil {
-			return 0, err
-		}
-		if c.anyText, err = c.words.JSONString(d, regular.Canonical); err != nil {
-			return 0, err
-		}
+	all, err := c.spelledText("canonical text", 0, -1, regular.Canonical)
+	if err != nil {
+		return 0, err
 	}
 	spelled := make([]string, len(but))
 	for i, name := range but {
@@ -136,5 +131,5 @@ func (c *compiler) anyName(but []string) (cfg.Expr, error) {
 		spelled[i] = q[1 : len(q)-1]
 	}
 	quote := c.out.Bytes(`"`)
-	return c.out.Seq(quote, c.out.DFA(except(c.anyText, spelled)), quote), nil
+	return c.out.Seq(quote, c.out.DFA(except(all, spelled)), quote), nil
 }

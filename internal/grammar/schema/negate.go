@@ -25,35 +25,43 @@ func (c *compiler) expandNegation(s *Schema, t Types) ([]*alt, error) {
 		out = append(out, list...)
 		return err
 	}
-	for _, p := range s.parts() {
-		if err := add(c.expand(p.schema, !p.negated, false, t)); err != nil {
-			return nil, err
-		}
-	}
-	if s.AnyOf != nil {
-		if err := add(c.noneOf(s, s.AnyOf, t)); err != nil {
-			return nil, err
-		}
-	}
-	if s.OneOf != nil {
-		if err := add(c.negateOne(s, t)); err != nil {
-			return nil, err
-		}
-	}
-	if s.If != nil {
-		if err := c.negateIf(s, t, add); err != nil {
-			return nil, err
-		}
-	}
-	if t == TypeObject {
-		if err := c.negateDependents(s, add); err != nil {
-			return nil, err
-		}
+	if err := c.negateCombinations(s, t, add); err != nil {
+		return nil, err
 	}
 	if len(out) > maxAlts {
 		return nil, &Error{Limit, "", s.Where, "its negation has more than " + itoa(maxAlts) + " alternatives"}
 	}
 	return withFree(out), nil
+}
+
+// negateCombinations breaks one of the schemas that s applies to the same value each.
+func (c *compiler) negateCombinations(s *Schema, t Types, add func([]*alt, error) error) error {
+	for _, p := range s.parts() {
+		if err := add(c.expand(p.schema, !p.negated, false, t)); err != nil {
+			return err
+		}
+	}
+	if s.AnyOf != nil {
+		if err := add(c.noneOf(s, s.AnyOf, t)); err != nil {
+			return err
+		}
+	}
+	if s.OneOf != nil {
+		if err := add(c.negateOne(s, t)); err != nil {
+			return err
+		}
+	}
+	if s.If != nil {
+		if err := c.negateIf(s, t, add); err != nil {
+			return err
+		}
+	}
+	if t == TypeObject {
+		if err := c.negateDependents(s, add); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // noneOf is the values that satisfy no schema of a list.
@@ -227,6 +235,16 @@ func (c *compiler) negateArray(s *Schema) ([]*alt, error) {
 		p.prefix = append(p.prefix, no)
 		add(p)
 	}
+	contains, err := c.negateItems(s)
+	for _, k := range contains {
+		add(arrayPart{min: k.from, max: -1, contains: []contain{k}})
+	}
+	return out, err
+}
+
+// negateItems asks for an item that breaks items, and for fewer or more than contains does.
+func (c *compiler) negateItems(s *Schema) ([]contain, error) {
+	var out []contain
 	if s.Items != nil {
 		k, err := c.contain(s, s.Items, 1, -1)
 		if err != nil {
@@ -234,23 +252,24 @@ func (c *compiler) negateArray(s *Schema) ([]*alt, error) {
 		}
 		k.value, k.other = k.other, k.value
 		k.from = len(s.PrefixItems)
-		add(arrayPart{min: k.from + 1, max: -1, contains: []contain{k}})
+		out = append(out, k)
 	}
-	if s.Contains != nil {
-		if s.MinContains > 0 {
-			k, err := c.contain(s, s.Contains, 0, s.MinContains-1)
-			if err != nil {
-				return nil, err
-			}
-			add(arrayPart{max: -1, contains: []contain{k}})
+	if s.Contains == nil {
+		return out, nil
+	}
+	if s.MinContains > 0 {
+		k, err := c.contain(s, s.Contains, 0, s.MinContains-1)
+		if err != nil {
+			return nil, err
 		}
-		if s.MaxContains >= 0 {
-			k, err := c.contain(s, s.Contains, s.MaxContains+1, -1)
-			if err != nil {
-				return nil, err
-			}
-			add(arrayPart{max: -1, contains: []contain{k}})
+		out = append(out, k)
+	}
+	if s.MaxContains >= 0 {
+		k, err := c.contain(s, s.Contains, s.MaxContains+1, -1)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, k)
 	}
 	return out, nil
 }

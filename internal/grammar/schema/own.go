@@ -39,8 +39,16 @@ func (c *compiler) ownAlt(s *Schema, annotate bool, t Types) (*alt, error) {
 // list keeps those values that have the alternative's type.
 func (x *alt) list(values []*Value) {
 	var of []*Value
+	texts := map[string]bool{} // seen
 	for _, v := range values {
-		if v.typeOf() == x.t && !isOneOf(v, of) {
+		switch {
+		case v.typeOf() != x.t:
+		case v.Kind == String:
+			if !texts[v.Text] {
+				texts[v.Text] = true
+				of = append(of, v)
+			}
+		case !isOneOf(v, of):
 			of = append(of, v)
 		}
 	}

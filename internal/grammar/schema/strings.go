@@ -2,7 +2,6 @@ package schema
 
 import (
 	"errors"
-	"sync"
 
 	"github.com/spillway/spillway/internal/grammar/regular"
 )
@@ -157,46 +156,25 @@ const (
 	someRegexps = `\^?(?:` + regexpPiece + `|` + regexpGroup + `)*(?:\|(?:` + regexpPiece + `|` + regexpGroup + `)*)*\$?`
 )
 
-// formats are the languages of formats that some schema had; there are not many formats.
-var formats struct {
-	sync.Mutex
-	languages map[formatName]*regular.DFA
-}
-
-type formatName struct {
-	name  string
-	exact bool
-}
-
 func (c *compiler) formatLanguage(name string, exact bool) (*regular.DFA, bool, error) {
-	key := formatName{name, exact}
-	formats.Lock()
-	d := formats.languages[key]
-	formats.Unlock()
-	if d != nil {
-		return d, true, nil
-	}
 	build := c.words.Format
+	key := "format " + name
 	switch {
 	case exact:
 		build = c.words.ExactFormat
+		key = "exact " + key
 	case name == "regex":
 		build = func(string) (*regular.DFA, bool, error) {
 			d, err := c.words.Regexp(someRegexps, false)
 			return d, true, err
 		}
 	}
-	d, ok, err := build(name)
-	if !ok || err != nil {
-		return nil, ok, err
-	}
-	formats.Lock()
-	defer formats.Unlock()
-	if formats.languages == nil {
-		formats.languages = map[formatName]*regular.DFA{}
-	}
-	formats.languages[key] = d
-	return d, true, nil
+	known := true
+	d, err := shared.get(key, func() (d *regular.DFA, err error) {
+		d, known, err = build(name)
+		return d, err
+	})
+	return d, known, err
 }
 
 // languageError says which keyword has a language that cannot be computed.

@@ -35,17 +35,20 @@ func (c *compiler) uniqueItems(a *arrayForm) (cfg.Expr, error) {
 	if !all {
 		return 0, Refuse(a.unique, "uniqueItems", "can be enforced only where the items are from a list of at most %d values, as with enum", maxFinite)
 	}
+	bounded := a.max >= 0 && a.max < len(values)
 	most := len(values)
-	if a.max >= 0 {
-		most = min(a.max, most)
+	if bounded {
+		most = a.max
 	}
-	if most < a.min {
-		return 0, nil
-	}
-	if len(values) <= maxPermuted {
+	switch {
+	case most < a.min:
+		return c.out.Alt(), nil
+	case len(values) <= maxPermuted:
 		return c.permuted(values, a.min, most), nil
+	case len(values)*(max(a.min, 1)+most) > maxStates && bounded, len(values)*max(a.min, 1) > maxStates:
+		return 0, &Error{Limit, "uniqueItems", a.unique.Where, "counting the items takes more than " + itoa(maxStates) + " states"}
 	}
-	return c.ordered(values, a.min, most), nil
+	return c.ordered(values, a.min, most, bounded), nil
 }
 
 // placesApart says whether no value can stand at two places.
@@ -122,26 +125,33 @@ func (c *compiler) permuted(values []*Value, least, most int) cfg.Expr {
 				out = append(out, c.out.Seq(c.separator(n), c.value(v), after[set|1<<i]))
 			}
 		}
-		after[set] = c.rule("items", c.out.Alt(out...))
+		after[set] = c.out.Alt(out...)
 	}
 	return after[0]
 }
 
 // ordered is least to most of the values in their order.
-func (c *compiler) ordered(values []*Value, least, most int) cfg.Expr {
-	after := make([]cfg.Expr, most+1) // by how many were written
+func (c *compiler) ordered(values []*Value, least, most int, bounded bool) cfg.Expr {
+	count := max(least, 1) // from there on it does not matter how many were written
+	if bounded {
+		count = most
+	}
+	after := make([]cfg.Expr, count+1)
 	for n := range after {
 		if n >= least {
 			after[n] = c.out.Bytes("")
 		}
 	}
 	for i := len(values) - 1; i >= 0; i-- {
-		before := make([]cfg.Expr, most+1)
+		before := make([]cfg.Expr, count+1)
 		for n := range before {
 			before[n] = after[n]
-			if n < most {
-				with := c.out.Seq(c.separator(n), c.value(values[i]), after[n+1])
-				before[n] = c.rule("items", c.out.Alt(with, after[n]))
+			if n < count || !bounded {
+				with := c.out.Seq(c.separator(n), c.value(values[i]), after[min(n+1, count)])
+				before[n] = c.out.Alt(with, after[n])
+			}
+			if i%ruleEvery == 0 && i > 0 {
+				before[n] = c.rule("items", before[n])
 			}
 		}
 		after = before
