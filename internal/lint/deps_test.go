@@ -32,6 +32,7 @@ var chosenForTests = []string{
 	"github.com/cockroachdb/datadriven",
 	"github.com/rogpeppe/go-internal",
 	"go.uber.org/goleak",
+	"github.com/santhosh-tekuri/jsonschema/v6",
 }
 
 // carried is what the chosen modules bring along.

@@ -12,7 +12,11 @@ import "syscall"
 const (
 	madvRandom   = 1
 	madvDontNeed = 4
+	madvDontDump = 16
 	fadvDontNeed = 4
+
+	// piece is how much of the code the kernel may read for one page of it.
+	piece = 32 << 10
 
 	lowest = 1 << 32 // programs that cannot be moved lie below
 )
@@ -20,15 +24,27 @@ const (
 func init() {
 	var maps [4096]byte
 	n := read("/proc/self/maps", maps[:])
-	parts(maps[:n], func(start, end uintptr, writable bool) {
+	parts(maps[:n], func(start, end uintptr, writable, code bool) {
 		syscall.RawSyscall(syscall.SYS_MADVISE, start, end-start, madvRandom)
 		if !writable {
 			syscall.RawSyscall(syscall.SYS_MADVISE, start, end-start, madvDontNeed)
+		}
+		if code {
+			cut(start, end)
 		}
 	})
 	if fd, err := syscall.Open("/proc/self/exe", syscall.O_RDONLY|syscall.O_CLOEXEC, 0); err == nil {
 		syscall.RawSyscall6(syscall.SYS_FADVISE64, uintptr(fd), 0, 0, fadvDontNeed, 0, 0)
 		syscall.Close(fd)
+	}
+}
+
+// cut makes many mappings of one of code. From Linux 6.16 on the kernel ignores madvRandom there and reads up to the
+// mapping's end for every page that is missing. Neighbours that differ in a flag stay apart; that one says what a
+// core dump leaves out, and code is left out anyway.
+func cut(start, end uintptr) {
+	for ; start < end; start += 2 * piece {
+		syscall.RawSyscall(syscall.SYS_MADVISE, start, min(piece, end-start), madvDontDump)
 	}
 }
 
@@ -46,7 +62,7 @@ func read(name string, buf []byte) int {
 // parts calls f for the leading lines of /proc/self/maps that map a file, the program's, up to its variables:
 // "start-end r-xp offset device inode path". A program that can lie anywhere (PIE) is left alone: among its
 // read-only parts are tables that the loader has relocated, which are in no file. It lies high.
-func parts(maps []byte, f func(start, end uintptr, writable bool)) {
+func parts(maps []byte, f func(start, end uintptr, writable, code bool)) {
 	for len(maps) > 0 {
 		start, rest := hex(maps)
 		if len(rest) == 0 || rest[0] != '-' {
@@ -65,7 +81,7 @@ func parts(maps []byte, f func(start, end uintptr, writable bool)) {
 			return
 		}
 		writable := rest[2] == 'w'
-		f(start, end, writable)
+		f(start, end, writable, rest[3] == 'x')
 		if writable {
 			return
 		}

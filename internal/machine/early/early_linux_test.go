@@ -10,6 +10,7 @@ import (
 type part struct {
 	start, end uintptr
 	writable   bool
+	code       bool
 }
 
 func TestParts(t *testing.T) {
@@ -19,7 +20,7 @@ func TestParts(t *testing.T) {
 		vars = "0116a000-011ae000 rw-p 00d6a000 fe:00 1234 /usr/bin/some program\n"
 		anon = "011ae000-031e6000 r--p 00000000 00:00 0 \n"
 	)
-	whole := []part{{0x400000, 0x8cc000, false}, {0x8cc000, 0x116a000, false}, {0x116a000, 0x11ae000, true}}
+	whole := []part{{0x400000, 0x8cc000, false, true}, {0x8cc000, 0x116a000, false, false}, {0x116a000, 0x11ae000, true, false}}
 	for maps, want := range map[string][]part{
 		text + data + vars + data: whole,
 		text + data + anon + data: whole[:2],
@@ -31,7 +32,7 @@ func TestParts(t *testing.T) {
 		"00400000": nil,
 	} {
 		var got []part
-		parts([]byte(maps), func(start, end uintptr, writable bool) { got = append(got, part{start, end, writable}) })
+		parts([]byte(maps), func(start, end uintptr, writable, code bool) { got = append(got, part{start, end, writable, code}) })
 		if !slices.Equal(got, want) {
 			t.Errorf("%q: %+v, want %+v", maps, got, want)
 		}
@@ -49,7 +50,7 @@ func TestPartsReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, mapped := 0, 0
-	parts(maps, func(start, end uintptr, writable bool) { found++ })
+	parts(maps, func(start, end uintptr, writable, code bool) { found++ })
 	for line := range strings.Lines(string(maps)) {
 		if strings.HasSuffix(line, " "+exe+"\n") {
 			mapped++
