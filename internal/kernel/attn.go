@@ -90,14 +90,14 @@ func (a Attention) Run(p *Pool, scratch []byte, segs []Segment) {
 	}
 	kv := &segs[0].KV
 	shape := AttentionShape{Heads: a.Heads, KVHeads: kv.KVHeads, KDim: kv.KDim, VDim: kv.VDim}
-	plan := attnPlans.Get().(*attnPlan)
+	plan := attnPlans.get()
 	plan.start(a, shape, p, scratch)
 	for i := range segs {
 		plan.add(&segs[i])
 	}
 	plan.flush()
 	plan.end()
-	attnPlans.Put(plan)
+	attnPlans.put(plan)
 }
 
 // AttentionShape is what the scratch space of attention depends on.

@@ -3,7 +3,6 @@ package kernel
 import (
 	"slices"
 	"sort"
-	"sync"
 	"sync/atomic"
 	"unsafe"
 )
@@ -43,7 +42,7 @@ type attnPlan struct {
 	run     func(worker, task int)
 }
 
-var attnPlans = sync.Pool{New: func() any {
+var attnPlans = kept[attnPlan]{make: func() *attnPlan {
 	p := new(attnPlan)
 	p.run = p.do // once, so that attention allocates nothing
 	return p

@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"fmt"
-	"sync"
 	"unsafe"
 
 	"github.com/spillway/spillway/internal/quant"
@@ -83,7 +82,7 @@ func MatMul(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStrid
 // begin checks a product and plans it.
 func begin(p *Pool, scratch []byte, w Weights, a *Acts, out []float32, outStride int, exact bool) *product {
 	checkProduct(p, scratch, &w, a, out, outStride, exact)
-	j := products.Get().(*product)
+	j := products.get()
 	j.w, j.a, j.out, j.outStride, j.rowBytes = w, a, out, outStride, w.rowBytes()
 	j.scratch, j.perWorker = scratch, workerScratch(w.Cols)
 	j.threads = p.Threads()
@@ -105,7 +104,7 @@ func (j *product) tasks() int {
 // end lets go of the product's memory.
 func (j *product) end() {
 	j.w, j.a, j.out, j.scratch = Weights{}, nil, nil, nil
-	products.Put(j)
+	products.put(j)
 }
 
 func checkProduct(p *Pool, scratch []byte, w *Weights, a *Acts, out []float32, outStride int, exact bool) {
@@ -160,7 +159,7 @@ func (j *product) row(i int) []byte {
 	return j.w.Data[i*j.rowBytes : (i+1)*j.rowBytes : (i+1)*j.rowBytes]
 }
 
-var products = sync.Pool{New: func() any {
+var products = kept[product]{make: func() *product {
 	j := new(product)
 	j.run = j.task // once, so that MatMul allocates nothing
 	return j

@@ -1,7 +1,5 @@
 package kernel
 
-import "sync"
-
 // Output is a matrix of MatMulAll and where its products go, as MatMul has them.
 type Output struct {
 	A      *Acts // nil: those of the others
@@ -13,7 +11,7 @@ type Output struct {
 // MatMulAll multiplies several matrices with a, or with activations of their own, as MatMul does with each, in one
 // go: small ones are not worth a start of the threads each.
 func MatMulAll(p *Pool, scratch []byte, a *Acts, exact bool, all []Output) {
-	g := productGroups.Get().(*productGroup)
+	g := productGroups.get()
 	for i := range all {
 		x := &all[i]
 		in := a
@@ -33,7 +31,7 @@ func MatMulAll(p *Pool, scratch []byte, a *Acts, exact bool, all []Output) {
 		g.jobs[i] = nil
 	}
 	g.jobs, g.total = g.jobs[:0], 0
-	productGroups.Put(g)
+	productGroups.put(g)
 }
 
 type productGroup struct {
@@ -42,7 +40,7 @@ type productGroup struct {
 	run   func(worker, task int)
 }
 
-var productGroups = sync.Pool{New: func() any {
+var productGroups = kept[productGroup]{make: func() *productGroup {
 	g := new(productGroup)
 	g.run = g.do
 	return g

@@ -57,6 +57,7 @@ type intTile struct {
 	w                []panelGroup
 	xStride, wStride int
 	n                int
+	ahead            ahead // of a wide tile
 }
 
 // integers multiplies the panel's columns with rows r0 to r1 of activations.

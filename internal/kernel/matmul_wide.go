@@ -29,6 +29,7 @@ func (p *panel) wideIntegers(r0, r1 int) {
 	p.begin(&t.tile, 0, p.to-p.at)
 	t.width = panelRows
 	t.format, t.n, t.xStride, t.w = j.format, n, stride, w
+	t.ahead = p.ahead()
 	for r := r0; r < r1; r += wideRows {
 		t.x = j.a.groups[r*stride+p.at/groupValues:]
 		p.move(&t.tile, p.kept(r0, r), r, 0, min(wideRows, r1-r))
@@ -54,3 +55,40 @@ func (p *panel) fillWide(w *byte, n int) {
 		}
 	}
 }
+
+// ahead is stored weights that are fetched from memory while tiles are computed. Otherwise they would be waited for
+// when they are unpacked, and memory would have nothing to do the rest of the time.
+type ahead struct{ bytes []byte }
+
+// runBytes are fetched in a run of a tile.
+const runBytes = 384
+
+// ahead returns the part of the rows that this thread is likely to unpack next that falls to the panel's columns.
+func (p *panel) ahead() ahead {
+	j := p.j
+	lo := p.lo + panelRows*j.threads
+	hi := min(lo+panelRows, j.w.Rows)
+	if lo >= hi {
+		return ahead{}
+	}
+	rows, cols := j.w.Data[lo*j.rowBytes:hi*j.rowBytes], PaddedCols(j.w.Cols)
+	return ahead{rows[len(rows)*p.at/cols : len(rows)*p.to/cols]}
+}
+
+// at returns where to fetch from: anything that is there if there is nothing to fetch.
+func (a *ahead) at() *byte {
+	if len(a.bytes) == 0 {
+		return nil
+	}
+	return &a.bytes[0]
+}
+
+func (a *ahead) step() int {
+	if len(a.bytes) == 0 {
+		return 0
+	}
+	return runBytes
+}
+
+// move notes that n runs have been fetched.
+func (a *ahead) move(n int) { a.bytes = a.bytes[min(n*runBytes, len(a.bytes)):] }

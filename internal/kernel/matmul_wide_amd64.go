@@ -16,7 +16,7 @@ var wideOps512 = wideOps{
 // wideTile is a loop of nx rows of activations.
 type wideTile struct {
 	nx int
-	f  func(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+	f  func(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 }
 
 // wideTiles512 are indexed by runs of 16, and offsets.
@@ -39,7 +39,8 @@ func wideTileAVX512(t *intTile) {
 			k++
 		}
 		out, stride := t.target(r)
-		tiles[k].f(bytePtr(&t.x[r*t.xStride]), t.xStride*xSize, bytePtr(&t.w[0]), t.n, &t.sums[r*t.width][0], t.mode(), out, stride)
+		tiles[k].f(bytePtr(&t.x[r*t.xStride]), t.xStride*xSize, bytePtr(&t.w[0]), t.n, &t.sums[r*t.width][0], t.mode(), out, stride, t.ahead.at(), t.ahead.step())
+		t.ahead.move(t.n * groupValues / t.format.run)
 		t.settle(r, tiles[k].nx)
 		r += tiles[k].nx
 	}

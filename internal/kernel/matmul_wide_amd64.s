@@ -922,9 +922,9 @@ DATA matmul512_rowsOf1<>+56(SB)/4, $0x00000017
 DATA matmul512_rowsOf1<>+60(SB)/4, $0x0000001f
 GLOBL matmul512_rowsOf1<>(SB), RODATA|NOPTR, $64
 
-// func wideTile32x12AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x12AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x12AVX512(SB), $0-64
+TEXT ·wideTile32x12AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -1006,6 +1006,16 @@ run0:
 	SUBQ       R10, DX
 	SUBQ       R10, BX
 	SUBQ       R10, SI
+	MOVQ       ahead+64(FP), R11
+	MOVQ       step+72(FP), R12
+	PREFETCHT1 (R11)
+	PREFETCHT1 64(R11)
+	PREFETCHT1 128(R11)
+	PREFETCHT1 192(R11)
+	PREFETCHT1 256(R11)
+	PREFETCHT1 320(R11)
+	ADDQ       R12, R11
+	MOVQ       R11, ahead+64(FP)
 	MOVQ       $0x00000004, R11
 
 pairs0:
@@ -1372,9 +1382,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x12OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x12OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x12OffsetAVX512(SB), $0-64
+TEXT ·wideTile32x12OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -1456,6 +1466,16 @@ run0:
 	SUBQ       R10, DX
 	SUBQ       R10, BX
 	SUBQ       R10, SI
+	MOVQ       ahead+64(FP), R11
+	MOVQ       step+72(FP), R12
+	PREFETCHT1 (R11)
+	PREFETCHT1 64(R11)
+	PREFETCHT1 128(R11)
+	PREFETCHT1 192(R11)
+	PREFETCHT1 256(R11)
+	PREFETCHT1 320(R11)
+	ADDQ       R12, R11
+	MOVQ       R11, ahead+64(FP)
 	MOVQ       $0x00000004, R11
 
 pairs0:
@@ -1860,9 +1880,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x8AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x8AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x8AVX512(SB), $0-64
+TEXT ·wideTile32x8AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -1928,6 +1948,16 @@ run0:
 	SUBQ       R9, AX
 	SUBQ       R9, DX
 	SUBQ       R9, BX
+	MOVQ       ahead+64(FP), R10
+	MOVQ       step+72(FP), R11
+	PREFETCHT1 (R10)
+	PREFETCHT1 64(R10)
+	PREFETCHT1 128(R10)
+	PREFETCHT1 192(R10)
+	PREFETCHT1 256(R10)
+	PREFETCHT1 320(R10)
+	ADDQ       R11, R10
+	MOVQ       R10, ahead+64(FP)
 	MOVQ       $0x00000004, R10
 
 pairs0:
@@ -2198,9 +2228,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x8OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x8OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x8OffsetAVX512(SB), $0-64
+TEXT ·wideTile32x8OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -2266,6 +2296,16 @@ run0:
 	SUBQ       R9, AX
 	SUBQ       R9, DX
 	SUBQ       R9, BX
+	MOVQ       ahead+64(FP), R10
+	MOVQ       step+72(FP), R11
+	PREFETCHT1 (R10)
+	PREFETCHT1 64(R10)
+	PREFETCHT1 128(R10)
+	PREFETCHT1 192(R10)
+	PREFETCHT1 256(R10)
+	PREFETCHT1 320(R10)
+	ADDQ       R11, R10
+	MOVQ       R10, ahead+64(FP)
 	MOVQ       $0x00000004, R10
 
 pairs0:
@@ -2562,9 +2602,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x4AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x4AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x4AVX512(SB), $0-64
+TEXT ·wideTile32x4AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -2614,6 +2654,16 @@ run0:
 	PREFETCHT0 672(DX)
 	SUBQ       R8, AX
 	SUBQ       R8, DX
+	MOVQ       ahead+64(FP), R9
+	MOVQ       step+72(FP), R10
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	PREFETCHT1 128(R9)
+	PREFETCHT1 192(R9)
+	PREFETCHT1 256(R9)
+	PREFETCHT1 320(R9)
+	ADDQ       R10, R9
+	MOVQ       R9, ahead+64(FP)
 	MOVQ       $0x00000004, R9
 
 pairs0:
@@ -2788,9 +2838,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x4OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x4OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x4OffsetAVX512(SB), $0-64
+TEXT ·wideTile32x4OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -2840,6 +2890,16 @@ run0:
 	PREFETCHT0 672(DX)
 	SUBQ       R8, AX
 	SUBQ       R8, DX
+	MOVQ       ahead+64(FP), R9
+	MOVQ       step+72(FP), R10
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	PREFETCHT1 128(R9)
+	PREFETCHT1 192(R9)
+	PREFETCHT1 256(R9)
+	PREFETCHT1 320(R9)
+	ADDQ       R10, R9
+	MOVQ       R9, ahead+64(FP)
 	MOVQ       $0x00000004, R9
 
 pairs0:
@@ -3028,9 +3088,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x2AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x2AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x2AVX512(SB), $0-64
+TEXT ·wideTile32x2AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	MOVQ   w+16(FP), DX
@@ -3070,6 +3130,16 @@ run0:
 	PREFETCHT0 672(AX)
 	PREFETCHT0 672(AX)(CX*1)
 	SUBQ       DI, AX
+	MOVQ       ahead+64(FP), R8
+	MOVQ       step+72(FP), R9
+	PREFETCHT1 (R8)
+	PREFETCHT1 64(R8)
+	PREFETCHT1 128(R8)
+	PREFETCHT1 192(R8)
+	PREFETCHT1 256(R8)
+	PREFETCHT1 320(R8)
+	ADDQ       R9, R8
+	MOVQ       R8, ahead+64(FP)
 	MOVQ       $0x00000004, R8
 
 pairs0:
@@ -3194,9 +3264,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x2OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x2OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x2OffsetAVX512(SB), $0-64
+TEXT ·wideTile32x2OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	MOVQ   w+16(FP), DX
@@ -3236,6 +3306,16 @@ run0:
 	PREFETCHT0 672(AX)
 	PREFETCHT0 672(AX)(CX*1)
 	SUBQ       DI, AX
+	MOVQ       ahead+64(FP), R8
+	MOVQ       step+72(FP), R9
+	PREFETCHT1 (R8)
+	PREFETCHT1 64(R8)
+	PREFETCHT1 128(R8)
+	PREFETCHT1 192(R8)
+	PREFETCHT1 256(R8)
+	PREFETCHT1 320(R8)
+	ADDQ       R9, R8
+	MOVQ       R8, ahead+64(FP)
 	MOVQ       $0x00000004, R8
 
 pairs0:
@@ -3368,9 +3448,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x1AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x1AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x1AVX512(SB), $0-64
+TEXT ·wideTile32x1AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	MOVQ   w+16(FP), CX
@@ -3407,6 +3487,16 @@ run0:
 	ADDQ       SI, AX
 	PREFETCHT0 672(AX)
 	SUBQ       SI, AX
+	MOVQ       ahead+64(FP), DI
+	MOVQ       step+72(FP), R8
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	ADDQ       R8, DI
+	MOVQ       DI, ahead+64(FP)
 	MOVQ       $0x00000004, DI
 
 pairs0:
@@ -3508,9 +3598,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile32x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile32x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile32x1OffsetAVX512(SB), $0-64
+TEXT ·wideTile32x1OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	MOVQ   w+16(FP), CX
@@ -3547,6 +3637,16 @@ run0:
 	ADDQ       SI, AX
 	PREFETCHT0 672(AX)
 	SUBQ       SI, AX
+	MOVQ       ahead+64(FP), DI
+	MOVQ       step+72(FP), R8
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	ADDQ       R8, DI
+	MOVQ       DI, ahead+64(FP)
 	MOVQ       $0x00000004, DI
 
 pairs0:
@@ -4631,9 +4731,9 @@ group:
 	VZEROUPPER
 	RET
 
-// func wideTile16x12AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x12AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x12AVX512(SB), $0-64
+TEXT ·wideTile16x12AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -4715,6 +4815,16 @@ run0:
 	SUBQ       R10, DX
 	SUBQ       R10, BX
 	SUBQ       R10, SI
+	MOVQ       ahead+64(FP), R11
+	MOVQ       step+72(FP), R12
+	PREFETCHT1 (R11)
+	PREFETCHT1 64(R11)
+	PREFETCHT1 128(R11)
+	PREFETCHT1 192(R11)
+	PREFETCHT1 256(R11)
+	PREFETCHT1 320(R11)
+	ADDQ       R12, R11
+	MOVQ       R11, ahead+64(FP)
 	MOVQ       $0x00000002, R11
 
 pairs0:
@@ -5081,6 +5191,16 @@ run1:
 	SUBQ       R10, DX
 	SUBQ       R10, BX
 	SUBQ       R10, SI
+	MOVQ       ahead+64(FP), R11
+	MOVQ       step+72(FP), R12
+	PREFETCHT1 (R11)
+	PREFETCHT1 64(R11)
+	PREFETCHT1 128(R11)
+	PREFETCHT1 192(R11)
+	PREFETCHT1 256(R11)
+	PREFETCHT1 320(R11)
+	ADDQ       R12, R11
+	MOVQ       R11, ahead+64(FP)
 	MOVQ       $0x00000002, R11
 
 pairs1:
@@ -5449,9 +5569,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x12OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x12OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x12OffsetAVX512(SB), $0-64
+TEXT ·wideTile16x12OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -5533,6 +5653,16 @@ run0:
 	SUBQ       R10, DX
 	SUBQ       R10, BX
 	SUBQ       R10, SI
+	MOVQ       ahead+64(FP), R11
+	MOVQ       step+72(FP), R12
+	PREFETCHT1 (R11)
+	PREFETCHT1 64(R11)
+	PREFETCHT1 128(R11)
+	PREFETCHT1 192(R11)
+	PREFETCHT1 256(R11)
+	PREFETCHT1 320(R11)
+	ADDQ       R12, R11
+	MOVQ       R11, ahead+64(FP)
 	MOVQ       $0x00000002, R11
 
 pairs0:
@@ -5987,6 +6117,16 @@ run1:
 	SUBQ       R10, DX
 	SUBQ       R10, BX
 	SUBQ       R10, SI
+	MOVQ       ahead+64(FP), R11
+	MOVQ       step+72(FP), R12
+	PREFETCHT1 (R11)
+	PREFETCHT1 64(R11)
+	PREFETCHT1 128(R11)
+	PREFETCHT1 192(R11)
+	PREFETCHT1 256(R11)
+	PREFETCHT1 320(R11)
+	ADDQ       R12, R11
+	MOVQ       R11, ahead+64(FP)
 	MOVQ       $0x00000002, R11
 
 pairs1:
@@ -6443,9 +6583,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x8AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x8AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x8AVX512(SB), $0-64
+TEXT ·wideTile16x8AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -6511,6 +6651,16 @@ run0:
 	SUBQ       R9, AX
 	SUBQ       R9, DX
 	SUBQ       R9, BX
+	MOVQ       ahead+64(FP), R10
+	MOVQ       step+72(FP), R11
+	PREFETCHT1 (R10)
+	PREFETCHT1 64(R10)
+	PREFETCHT1 128(R10)
+	PREFETCHT1 192(R10)
+	PREFETCHT1 256(R10)
+	PREFETCHT1 320(R10)
+	ADDQ       R11, R10
+	MOVQ       R10, ahead+64(FP)
 	MOVQ       $0x00000002, R10
 
 pairs0:
@@ -6768,6 +6918,16 @@ run1:
 	SUBQ       R9, AX
 	SUBQ       R9, DX
 	SUBQ       R9, BX
+	MOVQ       ahead+64(FP), R10
+	MOVQ       step+72(FP), R11
+	PREFETCHT1 (R10)
+	PREFETCHT1 64(R10)
+	PREFETCHT1 128(R10)
+	PREFETCHT1 192(R10)
+	PREFETCHT1 256(R10)
+	PREFETCHT1 320(R10)
+	ADDQ       R11, R10
+	MOVQ       R10, ahead+64(FP)
 	MOVQ       $0x00000002, R10
 
 pairs1:
@@ -7040,9 +7200,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x8OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x8OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x8OffsetAVX512(SB), $0-64
+TEXT ·wideTile16x8OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -7108,6 +7268,16 @@ run0:
 	SUBQ       R9, AX
 	SUBQ       R9, DX
 	SUBQ       R9, BX
+	MOVQ       ahead+64(FP), R10
+	MOVQ       step+72(FP), R11
+	PREFETCHT1 (R10)
+	PREFETCHT1 64(R10)
+	PREFETCHT1 128(R10)
+	PREFETCHT1 192(R10)
+	PREFETCHT1 256(R10)
+	PREFETCHT1 320(R10)
+	ADDQ       R11, R10
+	MOVQ       R10, ahead+64(FP)
 	MOVQ       $0x00000002, R10
 
 pairs0:
@@ -7425,6 +7595,16 @@ run1:
 	SUBQ       R9, AX
 	SUBQ       R9, DX
 	SUBQ       R9, BX
+	MOVQ       ahead+64(FP), R10
+	MOVQ       step+72(FP), R11
+	PREFETCHT1 (R10)
+	PREFETCHT1 64(R10)
+	PREFETCHT1 128(R10)
+	PREFETCHT1 192(R10)
+	PREFETCHT1 256(R10)
+	PREFETCHT1 320(R10)
+	ADDQ       R11, R10
+	MOVQ       R10, ahead+64(FP)
 	MOVQ       $0x00000002, R10
 
 pairs1:
@@ -7757,9 +7937,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x4AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x4AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x4AVX512(SB), $0-64
+TEXT ·wideTile16x4AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -7809,6 +7989,16 @@ run0:
 	PREFETCHT0 672(DX)
 	SUBQ       R8, AX
 	SUBQ       R8, DX
+	MOVQ       ahead+64(FP), R9
+	MOVQ       step+72(FP), R10
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	PREFETCHT1 128(R9)
+	PREFETCHT1 192(R9)
+	PREFETCHT1 256(R9)
+	PREFETCHT1 320(R9)
+	ADDQ       R10, R9
+	MOVQ       R9, ahead+64(FP)
 	MOVQ       $0x00000002, R9
 
 pairs0:
@@ -7957,6 +8147,16 @@ run1:
 	PREFETCHT0 672(DX)
 	SUBQ       R8, AX
 	SUBQ       R8, DX
+	MOVQ       ahead+64(FP), R9
+	MOVQ       step+72(FP), R10
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	PREFETCHT1 128(R9)
+	PREFETCHT1 192(R9)
+	PREFETCHT1 256(R9)
+	PREFETCHT1 320(R9)
+	ADDQ       R10, R9
+	MOVQ       R9, ahead+64(FP)
 	MOVQ       $0x00000002, R9
 
 pairs1:
@@ -8133,9 +8333,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x4OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x4OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x4OffsetAVX512(SB), $0-64
+TEXT ·wideTile16x4OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	LEAQ   (CX)(CX*2), DX
@@ -8185,6 +8385,16 @@ run0:
 	PREFETCHT0 672(DX)
 	SUBQ       R8, AX
 	SUBQ       R8, DX
+	MOVQ       ahead+64(FP), R9
+	MOVQ       step+72(FP), R10
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	PREFETCHT1 128(R9)
+	PREFETCHT1 192(R9)
+	PREFETCHT1 256(R9)
+	PREFETCHT1 320(R9)
+	ADDQ       R10, R9
+	MOVQ       R9, ahead+64(FP)
 	MOVQ       $0x00000002, R9
 
 pairs0:
@@ -8365,6 +8575,16 @@ run1:
 	PREFETCHT0 672(DX)
 	SUBQ       R8, AX
 	SUBQ       R8, DX
+	MOVQ       ahead+64(FP), R9
+	MOVQ       step+72(FP), R10
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	PREFETCHT1 128(R9)
+	PREFETCHT1 192(R9)
+	PREFETCHT1 256(R9)
+	PREFETCHT1 320(R9)
+	ADDQ       R10, R9
+	MOVQ       R9, ahead+64(FP)
 	MOVQ       $0x00000002, R9
 
 pairs1:
@@ -8573,9 +8793,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x2AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x2AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x2AVX512(SB), $0-64
+TEXT ·wideTile16x2AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	MOVQ   w+16(FP), DX
@@ -8615,6 +8835,16 @@ run0:
 	PREFETCHT0 672(AX)
 	PREFETCHT0 672(AX)(CX*1)
 	SUBQ       DI, AX
+	MOVQ       ahead+64(FP), R8
+	MOVQ       step+72(FP), R9
+	PREFETCHT1 (R8)
+	PREFETCHT1 64(R8)
+	PREFETCHT1 128(R8)
+	PREFETCHT1 192(R8)
+	PREFETCHT1 256(R8)
+	PREFETCHT1 320(R8)
+	ADDQ       R9, R8
+	MOVQ       R8, ahead+64(FP)
 	MOVQ       $0x00000002, R8
 
 pairs0:
@@ -8706,6 +8936,16 @@ run1:
 	PREFETCHT0 672(AX)
 	PREFETCHT0 672(AX)(CX*1)
 	SUBQ       DI, AX
+	MOVQ       ahead+64(FP), R8
+	MOVQ       step+72(FP), R9
+	PREFETCHT1 (R8)
+	PREFETCHT1 64(R8)
+	PREFETCHT1 128(R8)
+	PREFETCHT1 192(R8)
+	PREFETCHT1 256(R8)
+	PREFETCHT1 320(R8)
+	ADDQ       R9, R8
+	MOVQ       R8, ahead+64(FP)
 	MOVQ       $0x00000002, R8
 
 pairs1:
@@ -8832,9 +9072,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x2OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x2OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x2OffsetAVX512(SB), $0-64
+TEXT ·wideTile16x2OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	MOVQ   w+16(FP), DX
@@ -8874,6 +9114,16 @@ run0:
 	PREFETCHT0 672(AX)
 	PREFETCHT0 672(AX)(CX*1)
 	SUBQ       DI, AX
+	MOVQ       ahead+64(FP), R8
+	MOVQ       step+72(FP), R9
+	PREFETCHT1 (R8)
+	PREFETCHT1 64(R8)
+	PREFETCHT1 128(R8)
+	PREFETCHT1 192(R8)
+	PREFETCHT1 256(R8)
+	PREFETCHT1 320(R8)
+	ADDQ       R9, R8
+	MOVQ       R8, ahead+64(FP)
 	MOVQ       $0x00000002, R8
 
 pairs0:
@@ -8983,6 +9233,16 @@ run1:
 	PREFETCHT0 672(AX)
 	PREFETCHT0 672(AX)(CX*1)
 	SUBQ       DI, AX
+	MOVQ       ahead+64(FP), R8
+	MOVQ       step+72(FP), R9
+	PREFETCHT1 (R8)
+	PREFETCHT1 64(R8)
+	PREFETCHT1 128(R8)
+	PREFETCHT1 192(R8)
+	PREFETCHT1 256(R8)
+	PREFETCHT1 320(R8)
+	ADDQ       R9, R8
+	MOVQ       R8, ahead+64(FP)
 	MOVQ       $0x00000002, R8
 
 pairs1:
@@ -9127,9 +9387,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x1AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x1AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x1AVX512(SB), $0-64
+TEXT ·wideTile16x1AVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	MOVQ   w+16(FP), CX
@@ -9166,6 +9426,16 @@ run0:
 	ADDQ       SI, AX
 	PREFETCHT0 672(AX)
 	SUBQ       SI, AX
+	MOVQ       ahead+64(FP), DI
+	MOVQ       step+72(FP), R8
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	ADDQ       R8, DI
+	MOVQ       DI, ahead+64(FP)
 	MOVQ       $0x00000002, DI
 
 pairs0:
@@ -9231,6 +9501,16 @@ run1:
 	ADDQ       SI, AX
 	PREFETCHT0 672(AX)
 	SUBQ       SI, AX
+	MOVQ       ahead+64(FP), DI
+	MOVQ       step+72(FP), R8
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	ADDQ       R8, DI
+	MOVQ       DI, ahead+64(FP)
 	MOVQ       $0x00000002, DI
 
 pairs1:
@@ -9334,9 +9614,9 @@ total:
 	VZEROUPPER
 	RET
 
-// func wideTile16x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+// func wideTile16x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 // Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI, MMX+
-TEXT ·wideTile16x1OffsetAVX512(SB), $0-64
+TEXT ·wideTile16x1OffsetAVX512(SB), $0-80
 	MOVQ   x+0(FP), AX
 	MOVQ   xStride+8(FP), CX
 	MOVQ   w+16(FP), CX
@@ -9373,6 +9653,16 @@ run0:
 	ADDQ       SI, AX
 	PREFETCHT0 672(AX)
 	SUBQ       SI, AX
+	MOVQ       ahead+64(FP), DI
+	MOVQ       step+72(FP), R8
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	ADDQ       R8, DI
+	MOVQ       DI, ahead+64(FP)
 	MOVQ       $0x00000002, DI
 
 pairs0:
@@ -9449,6 +9739,16 @@ run1:
 	ADDQ       SI, AX
 	PREFETCHT0 672(AX)
 	SUBQ       SI, AX
+	MOVQ       ahead+64(FP), DI
+	MOVQ       step+72(FP), R8
+	PREFETCHT1 (DI)
+	PREFETCHT1 64(DI)
+	PREFETCHT1 128(DI)
+	PREFETCHT1 192(DI)
+	PREFETCHT1 256(DI)
+	PREFETCHT1 320(DI)
+	ADDQ       R8, DI
+	MOVQ       DI, ahead+64(FP)
 	MOVQ       $0x00000002, DI
 
 pairs1:

@@ -11,54 +11,64 @@ package kernel
 func widen32AVX512(dst *byte, src *byte, octet int, n int)
 
 // wideTile32x12AVX512 computes 12 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x12AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x12AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x12OffsetAVX512 computes 12 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x12OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x12OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x8AVX512 computes 8 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x8AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x8AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x8OffsetAVX512 computes 8 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x8OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x8OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x4AVX512 computes 4 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x4AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x4AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x4OffsetAVX512 computes 4 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x4OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x4OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x2AVX512 computes 2 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x2AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x2AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x2OffsetAVX512 computes 2 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x2OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x2OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x1AVX512 computes 1 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x1AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x1AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile32x1OffsetAVX512 computes 1 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile32x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile32x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // widen16AVX512 brings n ≥ 1 groups of 16 rows into the order of wide tiles, for runs of 16. The second
 // 8 rows lie octet bytes behind the first.
@@ -67,54 +77,64 @@ func wideTile32x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float3
 func widen16AVX512(dst *byte, src *byte, octet int, n int)
 
 // wideTile16x12AVX512 computes 12 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x12AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x12AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x12OffsetAVX512 computes 12 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x12OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x12OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x8AVX512 computes 8 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x8AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x8AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x8OffsetAVX512 computes 8 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x8OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x8OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x4AVX512 computes 4 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x4AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x4AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x4OffsetAVX512 computes 4 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x4OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x4OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x2AVX512 computes 2 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x2AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x2AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x2OffsetAVX512 computes 2 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x2OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x2OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x1AVX512 computes 1 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x1AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x1AVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // wideTile16x1OffsetAVX512 computes 1 × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.
+// Meanwhile it fetches 384 bytes from ahead on for each run, and moves ahead by step.
 //
 //go:noescape
-func wideTile16x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)
+func wideTile16x1OffsetAVX512(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)
 
 // batchQ4_0AVX512 adds the products of n ≥ 1 groups of pairs ≥ 1 pairs of rows of weights with 8 rows of activations to
 // their running sums: 16 of a pair, for each row of activations, then those of the next pair. twice holds the

@@ -22,6 +22,7 @@ const (
 	wideSums   = 2 * 8 * wideVector
 	wideAhead  = 18 * wideStep // how far ahead weights are fetched from the second-level cache: a run of 32
 	wideAtOnce = 4             // pairs that a round of the loop multiplies
+	wideFetch  = 384           // bytes of stored weights that are fetched in a run
 )
 
 func (k tileKind) pairs() int { return k.run / 2 }
@@ -117,9 +118,10 @@ func (k tileKind) wideName(nx int) string {
 }
 
 func emitWideTile(kind tileKind, nx int) {
-	TEXT(kind.wideName(nx), 0, "func(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int)")
+	TEXT(kind.wideName(nx), 0, "func(x *byte, xStride int, w *byte, n int, sums *float32, mode int, out *float32, outStride int, ahead *byte, step int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s computes %d × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.", kind.wideName(nx), nx))
+	Doc(fmt.Sprintf("%s computes %d × 32 outputs over n ≥ 1 groups. Strides are in bytes. Mode is as in tile.mode.", kind.wideName(nx), nx),
+		fmt.Sprintf("Meanwhile it fetches %d bytes from ahead on for each run, and moves ahead by step.", wideFetch))
 	t := &wideTile512{tileKind: kind, nx: nx}
 	t.x, t.bases = rowPointers(param("x"), param("xStride"), nx)
 	t.w = param("w")
@@ -206,7 +208,7 @@ func (t *wideTile512) phase(phase int, sums, at, sum Register) {
 	t.move(32*t.pairs() - 32)
 }
 
-// fetch asks for a cache line of each row's next group; at is 64 times the run.
+// fetch asks for a cache line of each row's next group, at being 64 times the run, and for stored weights.
 func (t *wideTile512) fetch(at Register) {
 	for _, p := range t.bases {
 		ADDQ(at, p)
@@ -217,6 +219,14 @@ func (t *wideTile512) fetch(at Register) {
 	for _, p := range t.bases {
 		SUBQ(at, p)
 	}
+	ahead, step := GP64(), GP64()
+	Load(Param("ahead"), ahead)
+	Load(Param("step"), step)
+	for i := 0; i < wideFetch; i += 64 {
+		PREFETCHT1(mem(ahead, i))
+	}
+	ADDQ(step, ahead)
+	MOVQ(ahead, NewParamAddr("ahead", 64))
 }
 
 func (t *wideTile512) multiply() {
