@@ -101,6 +101,7 @@ func (m *Matcher) lock() *cfg.Machine {
 		}
 		m.gen.machine.Import(old, m.states[:at])
 	}
+	m.gen.machine.Begin()
 	return m.gen.machine
 }
 
@@ -175,7 +176,7 @@ func (m *Matcher) Accept(id int32) error {
 	}
 	to, n := step(machine, m.now(), text)
 	if to == cfg.Dead {
-		if err := machine.Err(); err != nil {
+		if err := limitOf(machine); err != nil {
 			return err
 		}
 		return fmt.Errorf("grammar: token %d (%q) may not come here: nothing allowed goes on with byte %d of it", id, text, n)
@@ -189,8 +190,8 @@ func (m *Matcher) acceptNamed(machine *cfg.Machine, id int32) error {
 	to := machine.StepToken(m.now(), id)
 	switch {
 	case to != cfg.Dead:
-	case machine.Err() != nil:
-		return machine.Err()
+	case limitOf(machine) != nil:
+		return limitOf(machine)
 	case m.c.vocab.isEnd(id) && machine.MayEnd(m.now()):
 		to = ended
 	default:
@@ -209,13 +210,21 @@ func (m *Matcher) AcceptBytes(text []byte) error {
 	}
 	to, n := step(machine, m.now(), text)
 	if to == cfg.Dead {
-		if err := machine.Err(); err != nil {
+		if err := limitOf(machine); err != nil {
 			return err
 		}
 		return fmt.Errorf("grammar: byte %d of %q may not come here", n, text)
 	}
 	m.states = append(m.states, to)
 	return nil
+}
+
+// limitOf is the limit that the last operation went over.
+func limitOf(machine *cfg.Machine) error {
+	if err := machine.Err(); err != nil {
+		return err
+	}
+	return machine.TooDeep()
 }
 
 // step goes on by text; if that is Dead, n is the index of the byte that is not allowed.

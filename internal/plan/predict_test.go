@@ -91,3 +91,66 @@ func TestPredict(t *testing.T) {
 		t.Errorf("a prediction for an unknown machine: %+v", none)
 	}
 }
+
+// A request of a size that the profile knows is as fast as there, in parts of what the drive gives now.
+func TestDriveCells(t *testing.T) {
+	m := Machine{Drive: 3e9, Cells: []Cell{{64 << 10, 1, 1e8}, {64 << 10, 16, 5e8}, {1 << 20, 1, 8e8}, {1 << 20, 16, 2e9}}}
+	for _, c := range []struct {
+		size  int64
+		depth float64
+		want  float64
+	}{{1 << 20, 16, 3e9}, {64 << 10, 16, 0.75e9}, {64 << 10, 1, 0.15e9}, {900_000, 12, 3e9}, {70_000, 1.2, 0.15e9}, {100 << 20, 100, 3e9}} {
+		if got := m.speed(c.size, c.depth); !alike(got, c.want) {
+			t.Errorf("%d bytes, %v in flight: %g, want %g", c.size, c.depth, got, c.want)
+		}
+	}
+	if got := (&Machine{Drive: 3e9}).speed(1, 1); got != 3e9 {
+		t.Errorf("without a profile: %g", got)
+	}
+}
+
+// What was measured of products counts in place of what memory and processor could do.
+func TestPredictCosts(t *testing.T) {
+	r := requestFor(layouttest.TinyLlama.Model(), 8*machine.GiB)
+	r.Context = 512
+	p, err := Make(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Case{Machine: Machine{Drive: 1e9, Memory: 17e9}, Costs: Costs{Row: 0.09, HeadRow: 0.01, ChunkRow: 0.004}, Prompt: 100}
+	got := p.Predict(c)
+	if !alike(got.Decode, 10) || !alike(got.Prefill, 100/0.41) || got.Limit == "drive" {
+		t.Errorf("%+v", got)
+	}
+	r.Budget = machine.GiB
+	if p, err = Make(r); err != nil {
+		t.Fatal(err)
+	}
+	got = p.Predict(c)
+	if want := 1 / (float64(p.ReadBytes)/1e9 + 0.01); got.Limit != "drive" || !alike(got.Decode, want) {
+		t.Errorf("streamed: %+v, want %g", got, want)
+	}
+}
+
+// Experts that are known to be in memory need no reads; those of a layer are read one layer after the other.
+func TestPredictExperts(t *testing.T) {
+	e := &Experts{Layers: 10, Count: 64, Used: 8, Bytes: 640 << 20, Slots: 320}
+	for _, c := range []struct {
+		r    Routing
+		want float64
+	}{{Routing{}, 0.5}, {Routing{Known: true, Hits: 0.9}, 0.1}, {Routing{Known: true}, 1}} {
+		if got := e.missed(c.r, 1); !alike(got, c.want) {
+			t.Errorf("%+v: %g is missed, want %g", c.r, got, c.want)
+		}
+	}
+	if got := (&Experts{Layers: 10, Count: 64, Slots: 640}).missed(Routing{Known: true}, 1); got != 0 {
+		t.Errorf("all have slots, and %g is missed", got)
+	}
+	even := Routing{Rates: []float64{0.125, 0.125, 0.125, 0.125}}
+	if got, want := even.touched(e, 16), e.touched(16); !alike(got, want) {
+		t.Errorf("16 rows touch %g, want %g", got, want)
+	}
+	if uneven := (&Routing{Rates: []float64{0.5, 0, 0, 0}}).touched(e, 16); uneven > 0.26 {
+		t.Errorf("16 rows of one expert touch %g", uneven)
+	}
+}

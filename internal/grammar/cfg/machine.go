@@ -2,6 +2,7 @@ package cfg
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -96,6 +97,8 @@ type Machine struct {
 	join    []elem
 	symbols map[int32]int32
 	epoch   uint32 // of the set of threads that is being made
+	work    int    // since Begin
+	deep    bool   // something was left out since Begin because it nests too deep
 }
 
 // NewMachine makes a machine with empty tables.
@@ -115,6 +118,27 @@ func (g *Grammar) NewMachine() *Machine {
 
 // Start is the Config of the empty text.
 func (m *Machine) Start() Config { return m.start }
+
+// maxWork bounds the threads and returns that are looked at for one mask or token, a second at most.
+const maxWork = 1 << 22
+
+// Begin begins a new operation, for the limits on depth and work.
+func (m *Machine) Begin() { m.work, m.deep = 0, false }
+
+// TooDeep is the limit on depth if, since Begin, what would have gone over it was left out.
+func (m *Machine) TooDeep() error {
+	if !m.deep {
+		return nil
+	}
+	return overLimit("depth", m.limits.Depth, "levels of nesting")
+}
+
+// did counts work.
+func (m *Machine) did(n int) {
+	if m.work += n; m.work > maxWork {
+		m.fail(&LimitError{Limit: "width", Max: fmt.Sprintf("%d steps for the readings of one text", maxWork)})
+	}
+}
 
 // Err is the limit that the machine went over; from then on all its answers are Dead.
 func (m *Machine) Err() error { return m.err }
@@ -179,9 +203,6 @@ func (m *Machine) internStack(e []elem) Stack {
 			n.count = min(n.count, m.stacks[x.up].count)
 		}
 		n.depth = max(n.depth, m.stacks[x.up].depth+1)
-	}
-	if int(n.depth) > m.limits.Depth {
-		m.fail(overLimit("depth", m.limits.Depth, "levels of nesting"))
 	}
 	if len(e) > m.limits.Width {
 		m.fail(overLimit("width", m.limits.Width, "readings of one text"))

@@ -71,12 +71,16 @@ func (m *Machine) expand(c Config) {
 	m.active = append(m.active[:0], m.threadsOf(c)...)
 	m.pending = m.pending[:0]
 	for i := 0; ; i++ {
-		if i == len(m.active) && !m.enter() {
+		if m.err != nil || i == len(m.active) && !m.enter() {
 			return
 		}
 		t := m.active[i]
 		s := &m.g.states[t.state]
 		for _, call := range m.g.calls[s.calls[0]:s.calls[1]] {
+			if call.ret != finalState && int(m.stacks[t.stack].depth) >= m.limits.Depth {
+				m.deep = true
+				continue
+			}
 			m.pending = append(m.pending, m.callOf(call, t.stack))
 		}
 	}
@@ -104,6 +108,7 @@ func (m *Machine) enter() bool {
 			f = p.frame
 		}
 	}
+	m.did(len(m.pending))
 	var only Stack
 	n := 0
 	m.join = m.join[:0]
@@ -132,6 +137,7 @@ func (m *Machine) enter() bool {
 
 // joined is the stack of m.join.
 func (m *Machine) joined() Stack {
+	m.did(len(m.join))
 	if len(m.join) > 1 {
 		slices.SortFunc(m.join, compareElems)
 		m.join = slices.Compact(m.join)
@@ -149,19 +155,29 @@ func (m *Machine) begin() {
 func (m *Machine) settle(state int32, k Stack) {
 	s := &m.g.states[state]
 	if state != finalState {
-		m.out = append(m.out, thread{state, k})
+		m.add(thread{state, k})
 	}
 	if s.final {
 		m.ret(k)
 	}
 }
 
+// add adds a thread, which may be there already.
+func (m *Machine) add(t thread) {
+	if len(m.out) > 4*m.limits.Width {
+		m.fail(overLimit("width", m.limits.Width, "readings of one text"))
+		return
+	}
+	m.out = append(m.out, t)
+}
+
 // ret goes on after a frame that was entered with k.
 func (m *Machine) ret(k Stack) {
 	n := m.stacks[k]
-	if n.mark == m.epoch {
+	if n.mark == m.epoch || m.err != nil {
 		return
 	}
+	m.did(int(n.n))
 	m.stacks[k].mark = m.epoch
 	for i := n.first; i < n.first+n.n; i++ {
 		e := m.elems[i]
@@ -205,10 +221,7 @@ func (m *Machine) count(e elem) {
 func (m *Machine) again(e elem, count int32) {
 	k := &m.g.counters[m.g.states[e.ret].count]
 	e.count = count
-	t := thread{m.g.frames[k.body].start, m.internStack([]elem{e})}
-	if !slices.Contains(m.out, t) {
-		m.out = append(m.out, t)
-	}
+	m.add(thread{m.g.frames[k.body].start, m.internStack([]elem{e})})
 }
 
 // finish is the Config of what settle and exit collected. Threads of one state become one, with the
