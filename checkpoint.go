@@ -272,6 +272,9 @@ func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 			readCache = bufferedRead
 		}
 	}
+	if align > 1 { // drives take requests that do not begin at a page of memory, and are a quarter slower
+		align = max(align, os.Getpagesize())
+	}
 	return plan.Make(plan.Request{
 		Model: c.model.Layout, Budget: rt.left(), Runtime: rt.measure(c.embedded) + c.lacking() + c.expertTables(), Start: start,
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,

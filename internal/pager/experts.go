@@ -27,6 +27,8 @@ type experts struct {
 	arrived []int32 // demands that can be computed, or have failed, in order
 	some    []Expert
 	reading int    // slots whose reads have not ended
+	flying  int    // reads that have begun and not ended
+	bytes   int64  // of these
 	sweeps  uint64 // since the shares of the layers were last set
 }
 
@@ -322,9 +324,9 @@ func (p *Pager) loadExpert(slot, layer, expert int, demand int32) {
 			from := e.Slot + at - e.Start
 			x.push(expertJob{slot: slot, file: e.File, buf: home[from:][:end-at], start: at, need: int(min(end, e.Start+e.Need) - at)})
 			t.left++
+			p.work.Signal()
 		}
 	}
-	p.work.Broadcast()
 }
 
 // expertRequest cuts an extent of n bytes into equal requests. What is little more than one is read at once.
@@ -365,14 +367,27 @@ func (p *Pager) endVisit() {
 	x.slotOf, x.todo, x.arrived = x.slotOf[:0], x.todo[:0], x.arrived[:0]
 }
 
+// Reads of experts that are on their way at once: so many bytes, and in any case so many reads. That reaches the speed of the drives that
+// we measured, and is so little that experts arrive one after the other and are computed while the next ones are read.
+const (
+	expertDepth = 12 << 20
+	expertReads = 3
+)
+
 // nextExpert takes the next read of an expert. The lock is held.
 func (p *Pager) nextExpert() (expertJob, bool) {
 	x := &p.experts
-	if x.next < len(x.queue) {
-		x.next++
-		return x.queue[x.next-1], true
+	if x.next == len(x.queue) {
+		return p.nextTile()
 	}
-	return p.nextTile()
+	x.next++
+	return x.queue[x.next-1], true
+}
+
+// deep reports whether so many reads of experts are on their way that the next one has to wait. The lock is held.
+func (p *Pager) deep() bool {
+	x := &p.experts
+	return x.next < len(x.queue) && x.flying >= expertReads && x.bytes+int64(len(x.queue[x.next].buf)) > expertDepth
 }
 
 // readExpert reads as reader i.

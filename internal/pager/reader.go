@@ -75,6 +75,10 @@ func (p *Pager) reader(i int) {
 			p.batchStep(b, i)
 			continue
 		}
+		if p.deep() { // then nothing else is read either
+			p.work.Wait()
+			continue
+		}
 		if p.expertStep(i) {
 			continue
 		}
@@ -99,12 +103,20 @@ func (p *Pager) expertStep(i int) bool {
 	if !ok {
 		return false
 	}
+	x := &p.experts
+	x.flying++
+	x.bytes += int64(len(j.buf))
 	p.takeOff()
 	p.mu.Unlock()
 	n, err := p.readExpert(j, i)
 	p.mu.Lock()
 	p.land(n)
+	x.flying--
+	x.bytes -= int64(len(j.buf))
 	p.finishExpert(j, err)
+	if x.flying == 0 || !p.deep() { // others wait for that
+		p.work.Signal()
+	}
 	return true
 }
 
