@@ -32,6 +32,7 @@ type Engine struct {
 	mu    sync.Mutex // guards the scheduler and closed
 	work  *sync.Cond
 	sched scheduler
+	calls []*call // to be run between steps
 	// closed ends the goroutine once no sequence runs.
 	closed   bool
 	stopped  chan struct{}
@@ -60,7 +61,10 @@ func New(cfg Config) *Engine {
 
 // Submit accepts a request or says why it cannot be run. The stream ends with a Done event.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
-	if err := e.cfg.check(&r); err != nil {
+	e.mu.Lock()
+	cfg := e.cfg
+	e.mu.Unlock()
+	if err := cfg.check(&r); err != nil {
 		return nil, err
 	}
 	sampler, err := sample.New(r.Sampling)
@@ -102,19 +106,55 @@ func (e *Engine) Counters() Counters {
 	return e.counters
 }
 
+// call is a function that runs between two steps.
+type call struct {
+	f    func() error
+	done chan error
+}
+
+// Between runs f while no step runs, and returns what it returns. After Close it fails.
+func (e *Engine) Between(f func() error) error {
+	c := &call{f, make(chan error, 1)}
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return ErrClosed
+	}
+	e.calls = append(e.calls, c)
+	e.work.Signal()
+	e.mu.Unlock()
+	return <-c.done
+}
+
+// SetRows changes how many rows a step may have, and how many of them reach the head, as Config says. It is for Between.
+func (e *Engine) SetRows(rows, headRows int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cfg.Rows, e.cfg.HeadRows = rows, headRows
+	e.sched.rows, e.sched.headRows = rows, headRows
+}
+
 func (e *Engine) loop() {
 	defer close(e.stopped)
 	for {
 		e.mu.Lock()
-		for len(e.sched.running) == 0 && !e.closed {
+		for len(e.sched.running) == 0 && !e.closed && len(e.calls) == 0 {
 			e.work.Wait()
 		}
+		calls := e.calls
+		e.calls = nil
 		idle := len(e.sched.running) == 0
+		closed := e.closed
 		e.mu.Unlock()
-		if idle {
+		for _, c := range calls {
+			c.done <- c.f()
+		}
+		switch {
+		case !idle:
+			e.step()
+		case closed:
 			return
 		}
-		e.step()
 	}
 }
 

@@ -12,12 +12,13 @@ import (
 // experts is what happens to a model's experts. In slots they stay as long as the policy thinks that they
 // are worth it; without slots they pass through a ring of tiles.
 type experts struct {
-	table *policy.Table // nil without slots
-	slots []expertSlot
-	homes []byte // memory of the slots, one after the other
-	ring  ring
-	queue []expertJob // reads that wait for a reader, from next on
-	next  int
+	table     *policy.Table // nil without slots
+	slots     []expertSlot
+	homes     []byte // memory of the slots, one after the other
+	slotBytes int64
+	ring      ring
+	queue     []expertJob // reads that wait for a reader, from next on
+	next      int
 
 	// Of the visit that runs:
 	layer   int
@@ -60,6 +61,8 @@ type Expert struct {
 	Err    error // it could not be read
 	s      *Sweep
 	slot   int // −1: from the ring
+	home   []byte
+	at     [layout.MaxStacks]int64 // of the stacks in it
 }
 
 const (
@@ -67,8 +70,8 @@ const (
 	rebalancePeriod = 64
 )
 
-// indexExperts makes the tables; memory comes later.
-func (p *Pager) indexExperts(rule string) error {
+// indexExperts makes the tables for the placement's slots or tiles, without an expert; memory comes later.
+func (p *Pager) indexExperts() error {
 	layers := p.model.Experts
 	if len(layers) == 0 {
 		return nil
@@ -78,40 +81,49 @@ func (p *Pager) indexExperts(rule string) error {
 	x.slotOf = make([]int32, 0, count)
 	x.todo, x.arrived = make([]int32, 0, count), make([]int32, 0, count)
 	place := &p.place.Experts
+	x.ring.tiles = make([]ringTile, place.Tiles)
+	x.table, x.slots = nil, nil
 	if place.Slots == 0 {
-		x.ring.tiles = make([]ringTile, place.Tiles)
 		return nil
 	}
-	if rule == "" {
-		rule = policy.Default
-	}
-	shape := policy.Shape{Layers: len(layers), Experts: count}
-	r, err := policy.New(rule, shape, nil)
+	r, err := policy.New(p.rule, p.shape(), nil)
 	if err != nil {
 		return err
 	}
-	x.table = policy.NewTable(shape, r)
+	x.table = policy.NewTable(p.shape(), r)
 	x.table.Window = layers[0].Used
-	x.slots = make([]expertSlot, place.Slots)
-	for i := range x.slots {
-		x.slots[i].demand = -1
-		x.table.Give(i)
-	}
-	x.table.SetQuotas(policy.Equal(shape, place.Slots-policy.Transit(shape, layers[0].Used, place.Slots)))
+	p.giveSlots(place.Slots)
+	x.table.SetQuotas(policy.Equal(p.shape(), place.Slots-p.transit(place.Slots)))
 	return nil
 }
 
-// place gives slots and tiles their memory.
-func (x *experts) place(slots, tiles []byte, place *layout.ExpertPlacement) {
-	x.homes = slots
+// giveSlots adds empty slots up to n.
+func (p *Pager) giveSlots(n int) {
+	x := &p.experts
+	for i := len(x.slots); i < n; i++ {
+		x.slots = append(x.slots, expertSlot{demand: -1})
+		x.table.Give(i)
+	}
+}
+
+// shape is the experts as policies see them.
+func (p *Pager) shape() policy.Shape {
+	return policy.Shape{Layers: len(p.model.Experts), Experts: p.model.Experts[0].Count()}
+}
+
+// transit is how many of n slots are no layer's.
+func (p *Pager) transit(n int) int { return policy.Transit(p.shape(), p.model.Experts[0].Used, n) }
+
+// placeTiles gives the ring's tiles their memory.
+func (x *experts) placeTiles(tiles []byte, place *layout.ExpertPlacement) {
 	for i := range x.ring.tiles {
 		x.ring.tiles[i].buf = tiles[int64(i)*place.TileBytes:][:place.TileBytes]
 	}
 }
 
-// home is the memory of a slot.
-func (p *Pager) home(slot int) []byte {
-	n := p.place.Experts.SlotBytes
+// slotHome is the memory of a slot.
+func (p *Pager) slotHome(slot int) []byte {
+	n := p.experts.slotBytes
 	return p.experts.homes[int64(slot)*n:][:n]
 }
 
@@ -122,8 +134,7 @@ func (p *Pager) rebalance() {
 		return
 	}
 	if x.sweeps++; x.sweeps%rebalancePeriod == 0 {
-		l := p.model.Experts
-		x.table.Rebalance(policy.Transit(policy.Shape{Layers: len(l), Experts: l[0].Count()}, l[0].Used, x.table.Slots()))
+		x.table.Rebalance(p.transit(x.table.Slots()))
 	}
 }
 
@@ -234,7 +245,9 @@ func (s *Sweep) eachSlot(most int, yield func([]Expert, error) bool) error {
 		n := min(most, len(x.arrived))
 		x.some = x.some[:0]
 		for _, d := range x.arrived[:n] {
-			x.some = append(x.some, Expert{Demand: int(d), Err: x.slots[x.slotOf[d]].err, s: s, slot: int(x.slotOf[d])})
+			slot := int(x.slotOf[d])
+			t := &x.slots[slot]
+			x.some = append(x.some, Expert{Demand: int(d), Err: t.err, s: s, slot: slot, home: p.slotHome(slot), at: t.at})
 		}
 		x.arrived = append(x.arrived[:0], x.arrived[n:]...)
 		p.mu.Unlock()
@@ -311,7 +324,7 @@ func (p *Pager) seat() {
 // loadExpert queues the reads that fill a slot. The lock is held.
 func (p *Pager) loadExpert(slot, layer, expert int, demand int32) {
 	x := &p.experts
-	t, home := &x.slots[slot], p.home(slot)
+	t, home := &x.slots[slot], p.slotHome(slot)
 	poison(home)
 	bundle := p.model.Experts[layer].Bundle(expert, p.place.Align)
 	*t = expertSlot{at: bundle.At, layer: int32(layer), expert: int32(expert), state: reading, demand: demand}
@@ -349,6 +362,7 @@ func (p *Pager) vacate(d int32) {
 	x := &p.experts
 	x.table.Release(int(x.slotOf[d]))
 	x.slotOf[d] = -1
+	p.rested.Broadcast()
 }
 
 // endVisit gives up what a visit has not come to. The lock is held.
@@ -433,6 +447,7 @@ func (p *Pager) finishExpert(j expertJob, err error) {
 		x.arrived = append(x.arrived, t.demand)
 		t.demand = -1
 	}
+	p.rested.Broadcast()
 	p.wake()
 }
 
@@ -449,6 +464,6 @@ func (e Expert) Tiles(stack int) iter.Seq2[Tile, error] {
 			e.s.ringTiles(e.Demand, stack, yield)
 			return
 		}
-		yield(Tile{0, s.Rows, p.home(e.slot)[p.experts.slots[e.slot].at[stack]:][:s.Bytes()]}, nil)
+		yield(Tile{0, s.Rows, e.home[e.at[stack]:][:s.Bytes()]}, nil)
 	}
 }

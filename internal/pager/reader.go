@@ -27,6 +27,7 @@ type unit struct {
 
 	// The rest is for pinned units.
 	home       []byte
+	at         int64 // of the home in the region
 	start, end int64 // aligned range of the file that fills the home
 	requests   int   // that it takes
 	issued     int
@@ -69,7 +70,12 @@ type job struct {
 func (p *Pager) reader(i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.closed {
+	defer func() { p.alive[i] = false }()
+	for !p.closed && i < p.place.Readers {
+		if p.moving && p.experts.next == len(p.experts.queue) {
+			p.work.Wait()
+			continue
+		}
 		if b := p.batch; b != nil {
 			b.helpers.Add(1)
 			p.batchStep(b, i)
@@ -142,6 +148,7 @@ func (p *Pager) takeOff() {
 func (p *Pager) land(n int) {
 	p.flying--
 	if p.flying == 0 {
+		p.rested.Broadcast()
 		p.stats.Busy += time.Since(p.since)
 	}
 	p.stats.Requests++
