@@ -252,8 +252,17 @@ func (c *Checkpoint) Plan(o ModelOptions) (*plan.Plan, error) {
 
 // plan is Plan with the runtime's lock held.
 func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
-	if err := c.checkTypes(); err != nil {
+	r, err := c.planRequest(o)
+	if err != nil {
 		return nil, err
+	}
+	return plan.Make(r)
+}
+
+// planRequest is what to plan for. The runtime's lock is held.
+func (c *Checkpoint) planRequest(o ModelOptions) (plan.Request, error) {
+	if err := c.checkTypes(); err != nil {
+		return plan.Request{}, err
 	}
 	o = o.withDefaults(c)
 	rt := c.rt
@@ -263,7 +272,7 @@ func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 	}
 	shape, err := c.shape(o)
 	if err != nil {
-		return nil, err
+		return plan.Request{}, err
 	}
 	align, readCache := 1, int64(0)
 	for _, f := range c.cat.Files {
@@ -275,13 +284,13 @@ func (c *Checkpoint) plan(o ModelOptions) (*plan.Plan, error) {
 	if align > 1 { // drives take requests that do not begin at a page of memory, and are a quarter slower
 		align = max(align, os.Getpagesize())
 	}
-	return plan.Make(plan.Request{
+	return plan.Request{
 		Model: c.model.Layout, Budget: rt.left(), Runtime: rt.measure(c.embedded) + c.lacking() + c.expertTables(), Start: start,
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
 		Context: o.Context, Sequences: o.Sequences, HeadRows: o.HeadRows, MaxChunk: o.Chunk, Align: align,
 		Page: int64(os.Getpagesize()), ReadCache: readCache,
 		FixedScratch: c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact}),
-	})
+	}, nil
 }
 
 // expertTables is what a model with experts takes of the heap beyond what every model does: their slots, what the

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/spillway/spillway/internal/kernel"
@@ -132,6 +133,14 @@ func (e *Engine) SetRows(rows, headRows int) {
 	defer e.mu.Unlock()
 	e.cfg.Rows, e.cfg.HeadRows = rows, headRows
 	e.sched.rows, e.sched.headRows = rows, headRows
+	for _, q := range slices.Clone(e.sched.running) {
+		if q.req.Shape == nil || !q.prompt() {
+			continue
+		}
+		if err := e.cfg.checkShape(&q.req); err != nil { // it cannot be divided
+			e.endLocked(q, Event{Reason: Failed, Err: err})
+		}
+	}
 }
 
 func (e *Engine) loop() {

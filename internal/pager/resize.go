@@ -120,6 +120,14 @@ func (p *Pager) Resize(place *layout.Placement) error {
 	return p.broken
 }
 
+// Break lets no sweep begin any more, because of err, which it returns.
+func (p *Pager) Break(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.broken = err
+	return err
+}
+
 // move carries out a resize. The lock is held, and nothing is read.
 func (p *Pager) move(place *layout.Placement) error {
 	m := &p.memory
