@@ -20,6 +20,7 @@ import (
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/models"
 	"github.com/spillway/spillway/internal/nn"
+	"github.com/spillway/spillway/internal/pager"
 	"github.com/spillway/spillway/internal/plan"
 	"github.com/spillway/spillway/internal/storyteller"
 	"github.com/spillway/spillway/internal/tokenizer"
@@ -175,6 +176,9 @@ type ModelOptions struct {
 	Trace io.WriteCloser
 	// Policy is which experts stay in memory: adaptive (the default), lru or lfu. It never changes a result.
 	Policy string
+	// Prediction is whether experts that a layer will probably need are read while the drive is idle: auto (the default; until
+	// it measures as a loss), on or off. It never changes a result.
+	Prediction string
 }
 
 func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
@@ -319,4 +323,17 @@ func (c *Checkpoint) checkTypes() error {
 	m := c.model.Layout.Matrices[i]
 	return &checkpoint.FormatError{Path: c.cat.Path, Where: "tensor " + m.Name,
 		What: fmt.Sprintf("%s is no format of weights", m.Type), Hint: "its maker should export it in another"}
+}
+
+// prediction is what the options' Prediction means.
+func (o ModelOptions) prediction() (pager.Prediction, error) {
+	switch o.Prediction {
+	case "", "auto":
+		return pager.PredictAuto, nil
+	case "on":
+		return pager.PredictAlways, nil
+	case "off":
+		return pager.PredictNever, nil
+	}
+	return 0, fmt.Errorf("there is no prediction %q; there are auto, on and off", o.Prediction)
 }

@@ -119,7 +119,13 @@ func (m *Model) start(ctx context.Context) error {
 	if m.arena, err = m.newArena(p); err != nil {
 		return err
 	}
-	if m.pager, err = pager.Open(ctx, pager.Config{Model: m.model.Layout, Placement: p.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy}); err != nil {
+	guess, err := m.options.prediction()
+	if err != nil {
+		return err
+	}
+	if m.pager, err = pager.Open(ctx, pager.Config{
+		Model: m.model.Layout, Placement: p.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy, Prediction: guess,
+	}); err != nil {
 		return err
 	}
 	m.env = &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context}

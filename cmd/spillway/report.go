@@ -7,6 +7,7 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/machine"
+	"github.com/spillway/spillway/internal/pager"
 	"github.com/spillway/spillway/internal/plan"
 	"github.com/spillway/spillway/internal/report"
 )
@@ -35,6 +36,17 @@ func newReport(o *opened, m *spillway.Model, a *spillway.Answer) *report.Report 
 	r.Cache.Type, r.Cache.Lossy = m.Options().CacheType()
 	if r.Cache.Lossy {
 		r.Notes = append(r.Notes, fmt.Sprintf("the key-value cache is lossy: %s (--kv)", r.Cache.Type))
+	}
+	return r
+}
+
+// expertsReport says what became of the experts that a run needed.
+func expertsReport(e *plan.Experts, io pager.Stats) *report.Experts {
+	r := &report.Experts{Needed: io.Experts, Hits: io.ExpertHits, Slots: e.Slots, All: e.Layers * e.Count}
+	if io.Guesses > 0 {
+		r.Prediction = &report.Prediction{
+			Read: io.Guesses, Used: io.GuessesUsed, Dropped: io.GuessesDropped, ReadBytes: io.Guessed, Off: io.GuessesOff > 0,
+		}
 	}
 	return r
 }

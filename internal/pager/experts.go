@@ -17,6 +17,7 @@ type experts struct {
 	homes     []byte // memory of the slots, one after the other
 	slotBytes int64
 	ring      ring
+	guess     guesses
 	queue     []expertJob // reads that wait for a reader, from next on
 	next      int
 
@@ -42,6 +43,7 @@ type expertSlot struct {
 	left   int32 // reads that have not ended
 	demand int32 // of the visit that runs that waits for it, or −1
 	state  state // idle, reading, ready or failed
+	guess  bool  // filled before a layer asked
 }
 
 // expertJob is one read of an expert: bytes of an extent of a slot, or a tile of the ring.
@@ -53,6 +55,7 @@ type expertJob struct {
 	start int64
 	need  int
 	tries int
+	guess bool
 }
 
 // Expert is one of those that a visit needs, valid during the loop's step that yields it.
@@ -130,6 +133,9 @@ func (p *Pager) slotHome(slot int) []byte {
 // rebalance sets the shares of the layers by their use. The lock is held.
 func (p *Pager) rebalance() {
 	x := &p.experts
+	if x.guess.paused > 0 {
+		x.guess.paused--
+	}
 	if x.table == nil || p.ExpertsResident() {
 		return
 	}
@@ -287,6 +293,8 @@ func (p *Pager) beginVisit() {
 	x := &p.experts
 	n := len(x.visit.Demands)
 	x.slotOf, x.todo, x.arrived = x.slotOf[:n], x.todo[:0], x.arrived[:0]
+	p.judge(x.layer)
+	p.dropGuesses(x.layer)
 	x.table.Visit(x.layer, x.visit, x.slotOf)
 	for i, slot := range x.slotOf {
 		switch {
@@ -295,10 +303,14 @@ func (p *Pager) beginVisit() {
 			continue
 		case x.slots[slot].state == ready:
 			x.arrived = append(x.arrived, int32(i))
+			if x.slots[slot].guess { // it was read for this visit
+				x.slots[slot].guess = false
+				continue
+			}
 			p.stats.Hit += p.model.Experts[x.layer].Bytes()
 			p.stats.ExpertHits++
 		default: // a visit that was given up began to read it
-			x.slots[slot].demand = int32(i)
+			x.slots[slot].demand, x.slots[slot].guess = int32(i), false
 			x.table.Release(int(slot)) // that visit's use
 		}
 	}
@@ -324,22 +336,39 @@ func (p *Pager) seat() {
 // loadExpert queues the reads that fill a slot. The lock is held.
 func (p *Pager) loadExpert(slot, layer, expert int, demand int32) {
 	x := &p.experts
+	if x.next == len(x.queue) {
+		x.queue, x.next = x.queue[:0], 0
+	}
+	before := len(x.queue)
+	x.queue = p.fillSlot(x.queue, slot, layer, expert, 0)
+	x.slots[slot].demand = demand
+	for range len(x.queue) - before {
+		p.work.Signal()
+	}
+}
+
+// fillSlot adds the reads that fill a slot to a list, of about so many bytes each; 0 is what the placement says. The lock is held.
+func (p *Pager) fillSlot(jobs []expertJob, slot, layer, expert int, request int64) []expertJob {
+	x := &p.experts
 	t, home := &x.slots[slot], p.slotHome(slot)
 	poison(home)
 	bundle := p.model.Experts[layer].Bundle(expert, p.place.Align)
-	*t = expertSlot{at: bundle.At, layer: int32(layer), expert: int32(expert), state: reading, demand: demand}
+	*t = expertSlot{at: bundle.At, layer: int32(layer), expert: int32(expert), state: reading, demand: -1}
 	x.reading++
 	for i := range bundle.N {
 		e := &bundle.Extents[i]
 		step := p.expertRequest(e.End - e.Start)
+		if request > 0 {
+			step = (request + int64(p.place.Align) - 1) &^ int64(p.place.Align-1)
+		}
 		for at := e.Start; at < e.End; at += step {
 			end := min(at+step, e.End)
 			from := e.Slot + at - e.Start
-			x.push(expertJob{slot: slot, file: e.File, buf: home[from:][:end-at], start: at, need: int(min(end, e.Start+e.Need) - at)})
+			jobs = append(jobs, expertJob{slot: slot, file: e.File, buf: home[from:][:end-at], start: at, need: int(min(end, e.Start+e.Need) - at)})
 			t.left++
-			p.work.Signal()
 		}
 	}
+	return jobs
 }
 
 // expertRequest cuts an extent of n bytes into equal requests. What is little more than one is read at once.
@@ -391,11 +420,14 @@ const (
 // nextExpert takes the next read of an expert. The lock is held.
 func (p *Pager) nextExpert() (expertJob, bool) {
 	x := &p.experts
-	if x.next == len(x.queue) {
-		return p.nextTile()
+	if x.next < len(x.queue) {
+		x.next++
+		return x.queue[x.next-1], true
 	}
-	x.next++
-	return x.queue[x.next-1], true
+	if j, ok := p.nextTile(); ok {
+		return j, ok
+	}
+	return p.nextGuess()
 }
 
 // deep reports whether so many reads of experts are on their way that the next one has to wait. The lock is held.

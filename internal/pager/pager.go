@@ -41,6 +41,8 @@ type Config struct {
 	Files     []vfs.File        // by Matrix.File; they stay open until Close has returned
 	Ledger    *budget.Ledger
 	Policy    string // which experts stay in memory; empty is policy.Default
+	// Prediction of experts; PredictAuto is the default.
+	Prediction Prediction
 }
 
 // Pager owns the weights of one model. One sweep runs at a time, driven by one goroutine; Rows,
@@ -107,6 +109,7 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	}
 	p.work.L, p.rested.L = &p.mu, &p.mu
 	p.rule = cmp.Or(c.Policy, policy.Default)
+	p.experts.guess.mode = c.Prediction
 	p.index()
 	err := p.indexExperts()
 	if err == nil {

@@ -110,20 +110,31 @@ func (p *Pager) expertStep(i int) bool {
 		return false
 	}
 	x := &p.experts
-	x.flying++
-	x.bytes += int64(len(j.buf))
+	x.count(j, 1)
 	p.takeOff()
 	p.mu.Unlock()
 	n, err := p.readExpert(j, i)
 	p.mu.Lock()
 	p.land(n)
-	x.flying--
-	x.bytes -= int64(len(j.buf))
+	x.count(j, -1)
+	if j.guess {
+		p.stats.Guessed += int64(n)
+	}
 	p.finishExpert(j, err)
 	if x.flying == 0 || !p.deep() { // others wait for that
 		p.work.Signal()
 	}
 	return true
+}
+
+// count counts a read that begins (by 1) or ends (by −1).
+func (x *experts) count(j expertJob, by int) {
+	if j.guess {
+		x.guess.flying += by
+		return
+	}
+	x.flying += by
+	x.bytes += int64(by) * int64(len(j.buf))
 }
 
 // batchStep helps with a look-up until nothing is left of it. The lock is held before and after.

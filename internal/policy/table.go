@@ -165,6 +165,21 @@ func (t *Table) Load(layer, expert int) (slot int, ok bool) {
 	return int(s), true
 }
 
+// LoadBeside is Load that displaces none of some other experts of the layer.
+func (t *Table) LoadBeside(layer, expert int, others []int32) (slot int, ok bool) {
+	use := func(by int32) {
+		for _, e := range others {
+			if s := t.where[layer*t.shape.Experts+int(e)]; s >= 0 && int(e) != expert {
+				t.users[s] += by
+			}
+		}
+	}
+	use(1)
+	slot, ok = t.Load(layer, expert)
+	use(-1)
+	return slot, ok
+}
+
 // Release ends one use of a slot.
 func (t *Table) Release(slot int) {
 	if t.users[slot]--; t.users[slot] < 0 {
