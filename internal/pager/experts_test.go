@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"github.com/spillway/spillway/internal/pager"
 	"github.com/spillway/spillway/internal/plan"
 	"github.com/spillway/spillway/internal/policy"
+	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/vfs"
 	"pgregory.net/rapid"
 )
@@ -279,10 +281,27 @@ func filesOf(m *layout.Model) []vfs.File {
 	return files
 }
 
+// addExperts gives every layer experts of two matrices, behind everything else.
+func addExperts(m *layout.Model, count, used int) {
+	end := layouttest.FileBytes(m)[0]
+	for i := range m.Layers {
+		l := layout.ExpertLayer{Layer: i, Used: used}
+		for k := range 2 {
+			st := layout.Stack{Name: fmt.Sprintf("blk.%d.%d.experts", i, k), Type: quant.F32, Rows: 64, Cols: 256, At: make([]layout.Place, count)}
+			for e := range count {
+				st.At[e].Offset = end
+				end += st.Bytes()
+			}
+			l.Stacks = append(l.Stacks, st)
+		}
+		m.Experts = append(m.Experts, l)
+	}
+}
+
 // Guesses that are right are used and read once; where all are wrong, guessing stops.
 func TestGuesses(t *testing.T) {
 	m := layouttest.Shape{Layers: 4, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 256}.Model()
-	layouttest.AddExperts(m, 16, 2)
+	addExperts(m, 16, 2)
 	request := plan.Request{Model: m, Align: 512, Budget: 4<<20 + layouttest.SweptBytes(m) + m.ExpertBytes()/3}
 	for _, right := range []bool{true, false} {
 		b := open(t, m, request, nil)
