@@ -1,6 +1,7 @@
 package spillway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/chat"
 	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/engine"
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/kv"
 	"github.com/spillway/spillway/internal/layout"
@@ -22,6 +24,7 @@ import (
 	"github.com/spillway/spillway/internal/nn"
 	"github.com/spillway/spillway/internal/pager"
 	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/policy"
 	"github.com/spillway/spillway/internal/storyteller"
 	"github.com/spillway/spillway/internal/tokenizer"
 )
@@ -163,22 +166,33 @@ func (c *Checkpoint) Tokenizer() (*tokenizer.Tokenizer, error) {
 
 // ModelOptions shape a model that runs.
 type ModelOptions struct {
-	Context   int  // most tokens of a sequence; 0 is the trained limit
-	Sequences int  // that run at once at most; 0 is 1
-	HeadRows  int  // rows of a step whose logits are wanted at most; 0 is Sequences
-	Chunk     int  // most rows of a step; 0 is 512. It never changes a result
-	Exact     bool // quantized weights are decoded to f32, and the cache is f32
+	Context   int // most tokens of a sequence; 0 is the trained limit
+	Sequences int // that run at once at most; 0 is 1
+	HeadRows  int // rows of a step whose logits are wanted at most; 0 is Sequences
+	Chunk     int // most rows of a step; 0 is 512. It never changes a result
+	// Queue is how many requests may wait for a seat; one more is refused with a *QueueFullError. 0: any number.
+	Queue int
+	// Shared makes the sequences share one pool of cache blocks instead of a whole context each: room for
+	// one full context, and beyond that a share of the memory. Sequences that outgrow it take turns.
+	Shared bool
+	// Memory bounds what this model may plan with, in bytes, so that several can share a budget; 0: all that is
+	// left.
+	Memory int64
+	Exact  bool // quantized weights are decoded to f32, and the cache is f32
 	// KV is the type of the key-value cache: f32, f16 (the default), bf16, q8_0 or fp8. The last three are
 	// lossy: results are other ones than with f16, if the same ones at every budget.
 	KV string
 	// Trace receives which experts every step chooses, for `spillway trace`; nil for none. A model that starts closes it when it is closed. One
 	// without experts does not start with it.
 	Trace io.WriteCloser
-	// Policy is which experts stay in memory: adaptive (the default), lru or lfu. It never changes a result.
+	// Policy is which experts stay in memory: adaptive (the default), lru, lfu or static. It never changes a result.
 	Policy string
 	// Prediction is whether experts that a layer will probably need are read while the drive is idle: auto (the default; until
 	// it measures as a loss), on or off. It never changes a result.
 	Prediction string
+	// Profile is which experts the policy static keeps: how often each was chosen, by layer with experts × experts of a
+	// layer + expert.
+	Profile []int64
 }
 
 func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
@@ -189,6 +203,7 @@ func (o ModelOptions) withDefaults(c *Checkpoint) ModelOptions {
 	o.Context, o.Sequences = min(o.Context, 1<<28), min(max(o.Sequences, 1), 1<<12)
 	o.HeadRows, o.Chunk = min(o.HeadRows, 1<<16), min(o.Chunk, 1<<16)
 	o.HeadRows = max(o.HeadRows, o.Sequences)
+	o.Policy = cmp.Or(o.Policy, policy.Default)
 	if o.Chunk <= 0 {
 		o.Chunk = 512
 	}
@@ -288,14 +303,38 @@ func (c *Checkpoint) planRequest(o ModelOptions) (plan.Request, error) {
 	if align > 1 { // drives take requests that do not begin at a page of memory, and are a quarter slower
 		align = max(align, os.Getpagesize())
 	}
+	budget, chunk := rt.left(), o.Chunk
+	if o.Memory > 0 {
+		budget = min(budget, o.Memory)
+	}
+	fixed := c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact})
+	if o.Shared {
+		chunk += o.Sequences
+		fixed += engine.SamplingBytes(c.model.Layout.Vocab, o.Context, rt.threads)
+	}
 	return plan.Request{
-		Model: c.model.Layout, Budget: rt.left(), Runtime: rt.measure(c.embedded) + c.lacking() + c.expertTables(), Start: start,
+		Model: c.model.Layout, Budget: budget, Runtime: rt.measure(c.embedded) + c.lacking() + c.heap(o), Start: start,
 		KVTokenBytes: int64(shape.BlockBytes()) / kv.BlockTokens, KVBlockTokens: kv.BlockTokens,
-		Context: o.Context, Sequences: o.Sequences, HeadRows: o.HeadRows, MaxChunk: o.Chunk, Align: align,
+		Context: o.Context, Sequences: o.Sequences, Shared: o.Shared, HeadRows: o.HeadRows, MaxChunk: chunk, Align: align,
 		Page: int64(os.Getpagesize()), ReadCache: readCache,
-		FixedScratch: c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact}),
+		FixedScratch: fixed,
 	}, nil
 }
+
+// heap is what a model takes of the Go heap beyond what every one does.
+func (c *Checkpoint) heap(o ModelOptions) int64 {
+	n := c.expertTables()
+	if o.Shared {
+		n += servingHeap + int64(o.Sequences)*sequenceHeap
+	}
+	return n
+}
+
+const (
+	// Of many requests: what steps of many segments leave for the next one, streams, stacks.
+	servingHeap  = 4 << 20
+	sequenceHeap = 96 << 10 // each of them: ids, keys of blocks, decoders, a stack
+)
 
 // expertTables is what a model with experts takes of the heap beyond what every model does: their slots, what the
 // policy knows of each, and stacks of more readers; 0 without experts.

@@ -17,6 +17,10 @@ type (
 	NoRoomError = budget.NoRoomError
 	// TooLongError says that a prompt and its answer do not fit in the context.
 	TooLongError = engine.TooLongError
+	// QueueFullError says that as many requests wait as may, and when to try again.
+	QueueFullError = engine.QueueFullError
+	// DeadlineError says that a request's time was up, and how far it came.
+	DeadlineError = engine.DeadlineError
 	// FormatError says that a file is damaged or not supported.
 	FormatError = checkpoint.FormatError
 	// ConfigError says what is wrong with a model's configuration.

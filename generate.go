@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,10 +39,27 @@ type Request struct {
 	// trained limit leaves. A prompt and an answer that do not fit the context are refused with a
 	// *TooLongError.
 	MaxTokens int
+	Open      bool      // without MaxTokens and the model's suggestion, the trained limit alone ends the answer
 	Clip      bool      // an answer whose length MaxTokens leaves open ends where the context does
 	Sampling  *Sampling // nil: the model's suggestion, else greedy
 	Stop      []string  // texts that end the answer and are not part of it
+	StopIDs   []int32   // tokens that end the answer and are not part of it, besides the model's own
+	MinTokens int       // before so many tokens no end token and none of StopIDs is chosen
 	IgnoreEnd bool      // go on after the model's end tokens
+	// Constraint says what may come next; nil: everything. It belongs to this request alone.
+	Constraint Constraint
+
+	// Priority orders requests that wait, and says who gives way when memory is short: smaller ones first, 0 is
+	// normal. Requests of one priority are served in order of arrival.
+	Priority int
+	// Deadline ends the request with a *DeadlineError, as ctx's own does; zero: none.
+	Deadline time.Time
+
+	LogProbs       bool // Answer.Tokens, with the logarithm of each token's probability
+	TopLogProbs    int  // and those of so many of the likeliest tokens, at most MaxTopLogProbs
+	PromptLogProbs bool // Answer.PromptTokens
+	// OnToken receives each token of the answer in order, before its text is emitted; nil: nobody listens.
+	OnToken func(Token)
 
 	// Conversation keeps the cache for the next request with the same beginning; nil for none.
 	Conversation *Conversation
@@ -57,8 +76,11 @@ type Answer struct {
 	ToolCalls    []ToolCall
 	PromptIDs    []int32
 	IDs          []int32
-	FinishReason string // stop, length, cancelled or error
-	CachedTokens int    // of the prompt, found in the conversation's cache
+	Tokens       []Token // of the answer, with Request.LogProbs
+	PromptTokens []Token // of the prompt, with Request.PromptLogProbs; the first has no probability
+	FinishReason string  // stop, length, cancelled, deadline or error
+	StopSequence string  // of Request.Stop, the text that ended the answer
+	CachedTokens int     // of the prompt, found in the conversation's or the model's cache
 	Prefill      time.Duration
 	Decode       time.Duration // from the first token to the last
 	cached       int           // positions in the cache at the end
@@ -69,6 +91,7 @@ const (
 	FinishStop      = engine.Stop
 	FinishLength    = engine.Length
 	FinishCancelled = engine.Cancelled
+	FinishDeadline  = engine.Expired
 	FinishError     = engine.Failed
 )
 
@@ -144,7 +167,11 @@ func (c *Checkpoint) MaxTokens(r Request, n int) int {
 		return r.MaxTokens
 	}
 	most := c.defaults.MaxTokens
-	if most <= 0 {
+	switch {
+	case most > 0:
+	case r.Open:
+		most = c.model.Layout.Context
+	default:
 		most = DefaultMaxTokens
 	}
 	return max(min(most, c.model.Layout.Context-n), 1)
@@ -152,7 +179,8 @@ func (c *Checkpoint) MaxTokens(r Request, n int) int {
 
 // Generate answers a request. emit receives the text as it comes, whole characters only; nil for
 // none. When ctx ends the answer so far is returned with FinishCancelled and no error. When the answer
-// fails midway, what came of it is returned with FinishError beside the error.
+// fails midway or its deadline passes, what came of it is returned with FinishError or FinishDeadline beside
+// the error.
 func (m *Model) Generate(ctx context.Context, r Request, emit func(text string)) (*Answer, error) {
 	leave, err := m.enter()
 	if err != nil {
@@ -178,6 +206,10 @@ func (m *Model) Generate(ctx context.Context, r Request, emit func(text string))
 // check refuses what no answer can come of.
 func (m *Model) check(r Request) error {
 	switch {
+	case r.TopLogProbs < 0 || r.TopLogProbs > MaxTopLogProbs:
+		return fmt.Errorf("%d alternatives to each token are not possible: at most %d are", r.TopLogProbs, MaxTopLogProbs)
+	case r.MinTokens < 0:
+		return fmt.Errorf("an answer of at least %d tokens is not possible", r.MinTokens)
 	case m.Embedding():
 		return errors.New("the model gives vectors, not text: use Embed")
 	case m.tok == nil && len(r.Stop) > 0:
@@ -216,21 +248,19 @@ func (m *Model) answer(ctx context.Context, r Request, a *Answer, emit func(text
 // request turns r into one of the engine.
 func (m *Model) request(r Request, a *Answer) (engine.Request, error) {
 	req := engine.Request{
-		IDs: a.PromptIDs, MaxTokens: m.MaxTokens(r, len(a.PromptIDs)),
-		Sampling: m.defaults.Sampling, End: m.defaults.End, Logits: r.Logits,
+		IDs: a.PromptIDs, MaxTokens: m.MaxTokens(r, len(a.PromptIDs)), Logits: r.Logits,
+		Constraint: r.Constraint, Priority: r.Priority, Deadline: r.Deadline, LogProbs: r.LogProbs, TopLogProbs: r.TopLogProbs,
 	}
 	if room := m.options.Context - len(req.IDs); r.Clip && r.MaxTokens == 0 && room > 0 {
 		req.MaxTokens = min(req.MaxTokens, room)
 	}
-	if r.Sampling != nil {
-		req.Sampling = *r.Sampling
-	}
-	if r.IgnoreEnd {
-		req.End = nil
-	}
+	m.sampling(r, &req)
 	req.RopeLength = len(req.IDs) + req.MaxTokens
 	if r.MaxTokens == 0 {
 		req.RopeLength = m.model.Layout.Context
+	}
+	if r.PromptLogProbs {
+		m.promptLogProbs(r, &req, a)
 	}
 	if c := r.Conversation; c != nil {
 		n, err := c.reuse(req.IDs, m.model.RopeLength(req.RopeLength))
@@ -240,6 +270,31 @@ func (m *Model) request(r Request, a *Answer) (engine.Request, error) {
 		req.Cache, req.Cached, a.CachedTokens = c.seq, n, n
 	}
 	return req, nil
+}
+
+// sampling says how tokens are chosen, and which of them end the answer.
+func (m *Model) sampling(r Request, req *engine.Request) {
+	req.Sampling = m.defaults.Sampling
+	if r.Sampling != nil {
+		req.Sampling = *r.Sampling
+	}
+	p := &req.Sampling
+	if !r.IgnoreEnd {
+		req.End = m.defaults.End
+	}
+	if len(r.StopIDs) > 0 {
+		req.End = maps.Clone(req.End)
+		for _, id := range r.StopIDs {
+			if req.End == nil {
+				req.End = map[int32]bool{}
+			}
+			req.End[id] = true
+		}
+	}
+	p.MinTokens = max(p.MinTokens, r.MinTokens)
+	if p.MinTokens > 0 || p.IgnoreEOS {
+		p.EOS, p.StopIDs = slices.Sorted(maps.Keys(m.defaults.End)), r.StopIDs
+	}
 }
 
 // keep remembers what the cache holds after an answer.
@@ -259,16 +314,16 @@ func collect(s *engine.Stream, w *writer, a *Answer, begin time.Time) error {
 			a.Prefill = first.Sub(begin)
 		}
 		if e.Done {
-			a.Decode, a.cached = e.At.Sub(first), e.Cached
+			a.Decode, a.cached, a.CachedTokens = e.At.Sub(first), e.Cached, a.CachedTokens+e.Reused
 			return w.finish(e, stopped, a)
 		}
 		if stopped {
 			continue // computed before the cancellation was seen
 		}
 		a.IDs = append(a.IDs, e.ID)
-		if w.push(e.ID) {
+		if w.token(e, a); w.push(e.ID) {
 			stopped = true
-			s.Cancel()
+			s.Stop()
 		}
 	}
 }
@@ -277,8 +332,12 @@ func collect(s *engine.Stream, w *writer, a *Answer, begin time.Time) error {
 func (w *writer) finish(e engine.Event, stopped bool, a *Answer) error {
 	switch {
 	case stopped:
-		a.FinishReason = FinishStop
+		a.FinishReason, a.StopSequence = FinishStop, w.found()
 		return w.err
+	case e.Reason == engine.Expired:
+		w.flush()
+		a.FinishReason = FinishDeadline
+		return e.Err
 	case e.Reason == engine.Failed:
 		w.flush()
 		a.FinishReason = FinishError

@@ -2,12 +2,10 @@ package spillway
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/layout"
 	"github.com/spillway/spillway/internal/machine"
@@ -29,19 +27,8 @@ const (
 // be measured. It is for times when no model runs. The buffer takes less than what the plan gave to
 // the model, so that measuring raises no peak; where that is little, less is measured.
 func (c *Checkpoint) Measure(p *plan.Plan, exact bool) (speeds plan.Machine, err error) {
-	if len(c.cat.Files) == 0 {
-		return plan.Machine{}, fmt.Errorf("the checkpoint is %w", ErrClosed)
-	}
-	free := -p.Pools[budget.Runtime]
-	for _, pool := range p.Pools {
-		free += pool
-	}
-	n := int(min(free/2, measureBuffer)) &^ (measureLeast - 1)
-	if n < measureLeast {
-		return plan.Machine{}, nil
-	}
-	buf, err := mem.New(c.rt.ledger, budget.Staging, n, "measurements")
-	if err != nil {
+	buf, err := c.spare(p)
+	if err != nil || buf == nil {
 		return plan.Machine{}, err
 	}
 	defer func() { err = errors.Join(err, buf.Free()) }()
@@ -60,6 +47,32 @@ func (c *Checkpoint) Measure(p *plan.Plan, exact bool) (speeds plan.Machine, err
 	profile, err := vfs.MeasureDrive(c.largestFile(), b, driveTime)
 	speeds.Drive = profile.Best.BytesPerSecond
 	return speeds, err
+}
+
+// driveProfileTime is what a whole profile takes.
+const driveProfileTime = 3 * time.Second
+
+// DriveProfile measures the drive that the model lies on with many kinds of requests, as far as the memory that the plan
+// leaves allows. It is for times when no model runs.
+func (c *Checkpoint) DriveProfile(p *plan.Plan) (profile vfs.Profile, err error) {
+	buf, err := c.spare(p)
+	if err != nil || buf == nil || c.embedded {
+		return vfs.Profile{}, err
+	}
+	defer func() { err = errors.Join(err, buf.Free()) }()
+	b := buf.Bytes()
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1 // memory that nobody has written would be found while the clock runs
+	}
+	return vfs.ProfileDrive(c.largestFile(), b, driveProfileTime)
+}
+
+// Drive tells the model's drive from others: that of its largest file. It is 0 for the embedded model.
+func (c *Checkpoint) Drive() uint64 {
+	if c.embedded || len(c.cat.Files) == 0 {
+		return 0
+	}
+	return c.largestFile().ID().Dev
 }
 
 func (c *Checkpoint) largestFile() vfs.File {

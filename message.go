@@ -191,6 +191,9 @@ func (c *Checkpoint) input(r Request) (chat.Input, error) {
 	in.MaxBytes += PromptCost * int64(len(r.Tools)+len(r.TemplateArgs))
 	if in.Kwargs != nil {
 		in.MaxBytes += chat.SizeOf(in.Kwargs)
+		if ask, ok := in.Kwargs.Get("add_generation_prompt").(bool); ok {
+			in.AddGenerationPrompt = ask && !r.Continue
+		}
 	}
 	if c.tok != nil {
 		if id, ok := c.tok.BOS(); ok {

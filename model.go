@@ -32,10 +32,12 @@ type Model struct {
 	engine  *engine.Engine
 	trace   *tracer // nil for none
 	loaded  time.Duration
-	owned   bool  // the checkpoint goes with the model
-	added   int64 // bytes that the model added to the runtime pool
-	closed  bool  // guarded by the runtime's lock
-	users   sync.WaitGroup
+	// identity names the weights where requests share the cache's blocks; empty: they do not.
+	identity string
+	owned    bool  // the checkpoint goes with the model
+	added    int64 // bytes that the model added to the runtime pool
+	closed   bool  // guarded by the runtime's lock
+	users    sync.WaitGroup
 }
 
 // Open loads a model and starts it: Load and Start in one, and Close closes both. Errors are those of
@@ -116,6 +118,12 @@ func (m *Model) start(ctx context.Context) error {
 	if m.cache, err = kv.New(m.rt.ledger, shape, p.Pools[budget.KV]); err != nil {
 		return err
 	}
+	if m.options.Shared {
+		m.cache.Yield(shape.Bytes(m.options.Context))
+		if m.identity, err = m.cat.Identity(ctx); err != nil {
+			return err
+		}
+	}
 	if m.arena, err = m.newArena(p); err != nil {
 		return err
 	}
@@ -124,7 +132,8 @@ func (m *Model) start(ctx context.Context) error {
 		return err
 	}
 	if m.pager, err = pager.Open(ctx, pager.Config{
-		Model: m.model.Layout, Placement: p.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy, Prediction: guess,
+		Model: m.model.Layout, Placement: p.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy, Profile: m.options.Profile,
+		Prediction: guess,
 	}); err != nil {
 		return err
 	}
@@ -137,7 +146,11 @@ func (m *Model) start(ctx context.Context) error {
 	}
 	m.engine = engine.New(engine.Config{
 		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences, Env: m.env,
+		Ledger: m.rt.ledger, Queue: m.options.Queue, Identity: m.identity, Streams: !p.Resident,
 	})
+	if m.options.Shared {
+		return m.engine.PrepareSampling()
+	}
 	return nil
 }
 
@@ -193,6 +206,9 @@ func (m *Model) submit(ctx context.Context, r engine.Request) (*engine.Stream, e
 
 func (m *Model) free() error {
 	var err error
+	if m.engine != nil {
+		m.engine.Close()
+	}
 	if m.pager != nil {
 		err = m.pager.Close()
 	}

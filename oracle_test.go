@@ -101,7 +101,7 @@ func oracleValues(t *testing.T, m *Model, want map[string]safetensors.Array) map
 		key := prompt + ".logits"
 		if m.Embedding() {
 			key = prompt + ".hidden"
-			v, err := m.Embed(context.Background(), ids)
+			v, _, err := m.Embed(context.Background(), EmbedRequest{IDs: ids})
 			if err != nil {
 				t.Fatal(err)
 			}

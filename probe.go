@@ -45,13 +45,7 @@ func (m *Model) Probe(ctx context.Context, p Probe) ([]int32, error) {
 	}
 }
 
-// Embed returns the vector of a text's ids: the hidden states pooled as the model says, scaled to
-// length 1.
-func (m *Model) Embed(ctx context.Context, ids []int32) ([]float32, error) {
-	return m.EmbedProbe(ctx, Probe{IDs: ids})
-}
-
-// EmbedProbe is Embed with a look at what is computed on the way, in the same pass.
+// EmbedProbe is Embed of an embedding model's ids with a look at what is computed on the way, in the same pass.
 func (m *Model) EmbedProbe(ctx context.Context, p Probe) ([]float32, error) {
 	if m.model.Pooling() == nn.PoolNone {
 		return nil, errors.New("the model gives text, not vectors")

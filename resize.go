@@ -100,6 +100,9 @@ func (rt *Runtime) divide(bytes int64) ([]change, error) {
 		}
 		r, extra := m.planned, m.CurrentPlan().Pools[budget.Runtime]-m.planned.Runtime
 		r.Budget, r.Runtime = bytes-others, used-extra
+		if m.options.Memory > 0 {
+			r.Budget = min(r.Budget, m.options.Memory)
+		}
 		p, err := plan.Make(r)
 		if err != nil {
 			return nil, rt.amongModels(err)
@@ -210,7 +213,7 @@ func (m *Model) resize(p *plan.Plan) error {
 			return m.pager.Break(err)
 		}
 		m.arena, m.env.Arena = arena, mem.NewArena(arena)
-		m.engine.SetRows(rows, heads)
 	}
+	m.engine.SetRows(rows, heads, !p.Resident)
 	return m.pager.Resize(p.Placement)
 }

@@ -44,7 +44,7 @@ type Runtime struct {
 	open   []*Model // those that run, in the order of their starts
 	heap   int64    // bytes of the Go heap when the limit for it was set last
 	lent   int64    // of the runtime pool, by Reserve
-	tables int64    // likewise, for what models with experts keep of them on the heap
+	tables int64    // likewise, for what models keep on the heap beyond what every one does
 	closed bool
 }
 

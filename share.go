@@ -30,7 +30,7 @@ func (rt *Runtime) begin(m *Model) error {
 	if err == nil {
 		err = rt.ledger.SetLimit(rt.limit)
 	}
-	rt.tables += m.expertTables()
+	rt.tables += m.heap(m.options)
 	rt.limitHeap()
 	return err
 }
@@ -41,7 +41,7 @@ func (rt *Runtime) end(m *Model) error {
 	rt.models--
 	m.Checkpoint.models--
 	rt.open = slices.DeleteFunc(rt.open, func(x *Model) bool { return x == m })
-	rt.tables -= m.expertTables()
+	rt.tables -= m.heap(m.options)
 	if rt.own == nil {
 		return nil
 	}

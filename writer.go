@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway/internal/chat"
+	"github.com/spillway/spillway/internal/engine"
 	"github.com/spillway/spillway/internal/tokenizer"
 )
 
@@ -15,11 +16,14 @@ type writer struct {
 	reply *reply // nil: the text is not read
 	text  strings.Builder
 	emit  func(string)
+	heard func(Token) // nil: nobody listens to tokens
+	keep  bool        // they go to the answer
+	tok   *tokenizer.Tokenizer
 	err   error
 }
 
 func (m *Model) newWriter(r Request, prompt []int32, emit func(string)) (w *writer, err error) {
-	w = &writer{emit: emit}
+	w = &writer{emit: emit, heard: r.OnToken, keep: r.LogProbs, tok: m.tok}
 	if r.Read {
 		if w.reply, err = m.reader(r, prompt); err != nil {
 			return nil, err
@@ -33,6 +37,28 @@ func (m *Model) newWriter(r Request, prompt []int32, emit func(string)) (w *writ
 		w.full = &voice{decoder: m.tok.NewDecoder(false), stops: chat.NewStopScanner(r.Stop), show: w.reply.write}
 	}
 	return w, nil
+}
+
+// token hands a token out, before its text.
+func (w *writer) token(e engine.Event, a *Answer) {
+	if w.heard == nil && !w.keep {
+		return
+	}
+	t := Token{ID: e.ID, Bytes: tokenBytes(w.tok, e.ID), LogProb: e.LogProb, Top: tokenProbs(w.tok, e.Top)}
+	if w.keep {
+		a.Tokens = append(a.Tokens, t)
+	}
+	if w.heard != nil {
+		w.heard(t)
+	}
+}
+
+// found is the stop text that ended the answer; empty for none.
+func (w *writer) found() string {
+	if w.plain == nil {
+		return ""
+	}
+	return w.plain.stops.Found()
 }
 
 // push adds a token and reports whether the answer ends with it.

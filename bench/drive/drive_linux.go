@@ -51,24 +51,31 @@ func Best(path string, each time.Duration) (Point, error) {
 	return best, nil
 }
 
-// measure keeps depth requests in flight until the time is over.
+const hugePage = 2 << 20
+
+// measure keeps depth requests in flight until the time is over. They go into huge pages where the kernel gives
+// some: a request into small ones is cut into many, and reaches half of a fast drive's speed.
 func measure(fd int, size int64, request, depth int, each time.Duration) (Point, error) {
 	requests := size / int64(request)
 	if requests == 0 {
 		return Point{}, errors.New("the file is smaller than one request")
 	}
+	memory, err := unix.Mmap(-1, 0, depth*request+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return Point{}, err
+	}
+	defer unix.Munmap(memory)
+	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE) // advice: small pages do, too
+	for i := 0; i < len(memory); i += 4096 {
+		memory[i] = 1 // before the clock runs
+	}
 	var next, total atomic.Int64
 	var group sync.WaitGroup
 	failures := make(chan error, depth)
 	start := time.Now()
-	for range depth {
+	for i := range depth {
+		buf := memory[i*request:][:request]
 		group.Go(func() {
-			buf, err := unix.Mmap(-1, 0, request, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-			if err != nil {
-				failures <- err
-				return
-			}
-			defer unix.Munmap(buf)
 			for time.Since(start) < each {
 				at := (next.Add(1) - 1) % requests * int64(request)
 				n, err := unix.Pread(fd, buf, at)

@@ -15,18 +15,23 @@ import (
 )
 
 type benchCommand struct {
-	Model       string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
+	Model       string `arg:"" optional:"" help:"GGUF file, folder in Hugging Face layout, or known name. With --drive: a file or folder on the drive; default: the current folder."`
 	Prefill     []int  `short:"p" help:"Prompt tokens; 0 leaves the test out. Default: 512." default:"512" placeholder:"N"`
 	Decode      []int  `short:"n" help:"Tokens to generate; 0 leaves the test out. Default: 64." default:"64" placeholder:"N"`
 	Batch       []int  `short:"b" help:"Sequences at a time. Default: 1." default:"1" placeholder:"N"`
 	Depth       []int  `short:"d" help:"Tokens in the cache before. Default: 0." default:"0" placeholder:"N"`
 	Repetitions int    `short:"r" help:"Runs of each test, after one to warm up. Default: 5." default:"5" placeholder:"N"`
+	Drive       bool   `help:"Show what the drive gives, by size of requests and how many are in flight, as it was last measured."`
+	Refresh     bool   `help:"With --drive: measure it again."`
 }
 
 func (*benchCommand) Help() string {
 	return "Numbers may be lists, separated by commas: every combination is a test. Tokens are without meaning, and nothing ends an answer. " +
 		"The roofline fraction is the time that the least possible work needs on this machine, measured beside the run, over the time taken.\n\n" +
-		"Example:\n\n  spillway bench model.gguf -p 512 -n 64 -b 1,8 -d 0 -r 5"
+		"--drive measures a drive by direct reads of a large file on it (or of one that it makes, of 256 MiB) and keeps the table for a week in the " +
+		"user's cache folder, where plan finds it. With --json: {\"device\", \"measured\", \"direct\", \"cells\": [{request_bytes, depth, " +
+		"bytes_per_second}], \"best\"}.\n\n" +
+		"Examples:\n\n  spillway bench model.gguf -p 512 -n 64 -b 1,8 -d 0 -r 5\n\n  spillway bench --drive /models"
 }
 
 // A benchTest is one row: prompt or decode tokens of some sequences at a depth.
@@ -56,6 +61,7 @@ type benchTable struct {
 	Rows   []benchRow   `json:"rows"`
 	Cache  report.Cache `json:"cache"`
 	Limits benchLimits  `json:"limits"`
+	Policy string       `json:"policy,omitempty"` // of experts
 }
 
 // benchLimits are what the rows' fractions are of, measured beside the run with as many threads; 0: not measured.
@@ -136,6 +142,14 @@ func (c *benchCommand) tests() ([]benchTest, error) {
 }
 
 func (c *benchCommand) run(s *session) error {
+	switch {
+	case c.Drive:
+		return c.runDrive(s)
+	case c.Refresh:
+		return usagef("--refresh goes with --drive")
+	case c.Model == "":
+		return usagef("there is no model to measure; with --drive none is needed")
+	}
 	tests, err := c.tests()
 	if err != nil {
 		return err
@@ -188,8 +202,11 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	}
 	bar.end()
 	p := m.CurrentPlan()
-	var cache report.Cache
-	cache.Type, cache.Lossy = m.Options().CacheType()
+	table := benchTable{}
+	table.Cache.Type, table.Cache.Lossy = m.Options().CacheType()
+	if p.Experts != nil {
+		table.Policy = m.Options().Policy
+	}
 	if err := m.Close(); err != nil {
 		return err
 	}
@@ -197,7 +214,11 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	if err != nil {
 		return err
 	}
-	return printBench(s, o, p, cache, speeds, results)
+	table.Limits = limitsOf(o, speeds)
+	for _, r := range results {
+		table.Rows = append(table.Rows, r.row(speeds))
+	}
+	return table.print(s, o, p)
 }
 
 // A benchResult is the runs of a test, from the slowest to the fastest.
@@ -312,11 +333,7 @@ func generate(ctx context.Context, m *spillway.Model, seat *spillway.Conversatio
 	return nil
 }
 
-func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds plan.Machine, results []benchResult) error {
-	table := benchTable{Cache: cache, Limits: limitsOf(o, speeds)}
-	for _, r := range results {
-		table.Rows = append(table.Rows, r.row(speeds))
-	}
+func (table *benchTable) print(s *session, o *opened, p *plan.Plan) error {
 	if s.flags.JSON {
 		return s.printJSON(table)
 	}
@@ -324,9 +341,12 @@ func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds 
 	if !p.Resident {
 		where = report.Bytes(p.ReadBytes) + " read per sweep"
 	}
-	where += ", cache in " + cache.Type
-	if cache.Lossy {
+	where += ", cache in " + table.Cache.Type
+	if table.Cache.Lossy {
 		where += " (lossy)"
+	}
+	if e := p.Experts; e != nil && !e.Resident() {
+		where += fmt.Sprintf(", %d of %d experts in memory (policy %s)", e.Slots, e.Layers*e.Count, table.Policy)
 	}
 	text := fmt.Sprintf("%s, %s of weights, cap %s, %d threads (%s), %s\n", visible(o.Name(), 60), report.Bytes(o.Catalog().Bytes()),
 		report.Bytes(p.Budget), o.rt.Threads(), spillway.ISA(), where)
@@ -337,8 +357,9 @@ func printBench(s *session, o *opened, p *plan.Plan, cache report.Cache, speeds 
 			r.Roofline.text())
 		busy = busy || r.Roofline.Fraction > 1
 	}
-	text += fmt.Sprintf("limits: drive %s, memory %s, multiply-adds on floats %s, on 16-bit integers %s\n", report.Rate(speeds.Drive),
-		report.Rate(speeds.Memory), report.Operations(speeds.FloatPeak), report.Operations(speeds.IntegerPeak))
+	limits := &table.Limits
+	text += fmt.Sprintf("limits: drive %s, memory %s, multiply-adds on floats %s, on 16-bit integers %s\n", report.Rate(float64(limits.Drive)),
+		report.Rate(float64(limits.Memory)), report.Operations(float64(limits.Floats)), report.Operations(float64(limits.Integers)))
 	if busy {
 		text += report.Busy + "\n"
 	}

@@ -59,7 +59,7 @@ func (c *chatCommand) start(ctx context.Context, s *session, o *opened, text *te
 	if o.Embedding() {
 		return nil, errVectors(o)
 	}
-	if _, err := c.samplingFlags.request(o.Defaults()); err != nil {
+	if _, err := c.samplingFlags.request(o); err != nil {
 		return nil, err
 	}
 	if err := c.useTemplateOf(s, o); err != nil {

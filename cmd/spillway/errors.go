@@ -71,6 +71,7 @@ func exitCode(err error) int {
 	var full *budget.NoRoomError
 	var long *spillway.TooLongError
 	var cache *spillway.CacheTypeError
+	var grammar grammarError
 	switch {
 	case err == nil:
 		return exitFine
@@ -86,7 +87,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.As(err, &small), errors.As(err, &full):
 		return exitMemory
-	case errors.As(err, &damaged), errors.As(err, &config), errors.As(err, &missing), errors.As(err, &unsupported):
+	case errors.As(err, &damaged), errors.As(err, &config), errors.As(err, &missing), errors.As(err, &unsupported),
+		errors.As(err, &grammar):
 		return exitFile
 	}
 	return exitFailed

@@ -26,7 +26,7 @@ func (*inspectCommand) Help() string {
 
 // unused names the flags that mean nothing here.
 func (*inspectCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv"}
+	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
 }
 
 // inspection is what `spillway inspect --json` prints.
@@ -44,6 +44,22 @@ type inspection struct {
 	Metadata []inspectedEntry  `json:"metadata"`
 	Tensors  []inspectedTensor `json:"tensors"`
 	Bundles  []inspectedBundle `json:"bundles"`
+	Packed   *inspectedPack    `json:"packed,omitempty"`
+}
+
+// inspectedPack is about a packed file.
+type inspectedPack struct {
+	Original string           `json:"original"` // identity
+	Files    []string         `json:"files"`    // that are carried inside
+	Groups   []inspectedGroup `json:"groups"`
+}
+
+// inspectedGroup is bundles of the same size, one after the other.
+type inspectedGroup struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"`
+	Bytes  int64  `json:"bytes"` // of each
+	Count  int    `json:"count"`
 }
 
 type inspectedFile struct {
@@ -80,6 +96,8 @@ type inspectedTensor struct {
 	File   int    `json:"file"`
 	Offset int64  `json:"offset"`
 	Bytes  int64  `json:"bytes"`
+	Slice  int64  `json:"slice,omitempty"`  // bytes of parts that lie apart in a packed file,
+	Stride int64  `json:"stride,omitempty"` // from one's start to the next one's
 }
 
 type inspectedBundle struct {
@@ -122,10 +140,11 @@ func inspect(ctx context.Context, cat *checkpoint.Catalog) (*inspection, error) 
 	}
 	types := map[string]int64{}
 	for _, t := range cat.Tensors {
-		i.Tensors = append(i.Tensors, inspectedTensor{t.Name, t.DType, t.Shape, t.File, t.Offset, t.Bytes})
+		i.Tensors = append(i.Tensors, inspectedTensor{t.Name, t.DType, t.Shape, t.File, t.Offset, t.Bytes, t.Slice, t.Stride})
 		types[t.DType] += t.Bytes
 	}
 	i.Types = shares(types)
+	i.packed(cat)
 	m, err := models.Describe(cat)
 	if err != nil {
 		i.Problem = oneLine(err.Error())
@@ -133,6 +152,21 @@ func inspect(ctx context.Context, cat *checkpoint.Catalog) (*inspection, error) 
 	}
 	i.describe(m.Layout)
 	return i, nil
+}
+
+// packed adds what a packed file says of its layout.
+func (i *inspection) packed(cat *checkpoint.Catalog) {
+	p := cat.Packed
+	if p == nil {
+		return
+	}
+	i.Packed = &inspectedPack{Original: p.Identity}
+	for _, f := range p.Inner {
+		i.Packed.Files = append(i.Packed.Files, f.Name)
+	}
+	for _, g := range p.Groups {
+		i.Packed.Groups = append(i.Packed.Groups, inspectedGroup{g.Name, g.Offset, g.Bytes, g.Count})
+	}
 }
 
 // describe adds what the family's description says.

@@ -17,7 +17,7 @@ type linesOnly struct{}
 
 // unused names the flags that mean nothing here.
 func (linesOnly) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "json"}
+	return []string{"memory", "context", "threads", "exact", "kv", "policy", "json"}
 }
 
 const maxLine = 64 << 20 // bytes of a request

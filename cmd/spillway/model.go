@@ -10,6 +10,7 @@ import (
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/checkpoint"
 	"github.com/spillway/spillway/internal/machine"
+	"github.com/spillway/spillway/internal/policy"
 	"github.com/spillway/spillway/internal/report"
 )
 
@@ -110,5 +111,27 @@ func (o *opened) close(err error) error {
 // start makes the model ready to answer in a context of that many tokens.
 func (s *session) start(ctx context.Context, o *opened, options spillway.ModelOptions) (*spillway.Model, error) {
 	options.Exact, options.KV = s.flags.Exact, s.flags.KV
+	release, err := s.usePolicy(ctx, o, &options)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	return o.Start(ctx, options)
+}
+
+// usePolicy sets what --policy says. The trace is released again; how busy experts were is kept.
+func (s *session) usePolicy(ctx context.Context, o *opened, options *spillway.ModelOptions) (release func(), err error) {
+	name, file := s.flags.policyName()
+	experts := o.Layout().Experts
+	options.Policy = name
+	if name != "static" || len(experts) == 0 {
+		return func() {}, nil
+	}
+	loads := traceLoads{ctx: ctx, rt: o.rt}
+	shape := policy.Shape{Layers: len(experts), Experts: experts[0].Count()}
+	if options.Profile, err = loads.profile(file, shape, "--policy"); err != nil {
+		loads.release()
+		return nil, err
+	}
+	return loads.release, nil
 }

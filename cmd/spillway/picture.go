@@ -53,6 +53,9 @@ func (i *inspection) summary(b *strings.Builder) {
 	if i.Version > 0 {
 		version = fmt.Sprintf(" version %d", i.Version)
 	}
+	if i.Packed != nil {
+		version += ", packed"
+	}
 	fmt.Fprintf(b, "%s: %s%s, %s, %s, %s\n", visible(i.Path, 200), i.Format, version, count(len(i.Files), "file"),
 		count(len(i.Tensors), "tensor"), report.Bytes(i.Bytes))
 	if m := i.Model; m != nil {

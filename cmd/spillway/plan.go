@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,16 +10,22 @@ import (
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/policy"
 	"github.com/spillway/spillway/internal/report"
+	"github.com/spillway/spillway/internal/trace"
 )
 
 type planCommand struct {
-	Model string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
+	Model   string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
+	Trace   string `help:"Predict with the routing of a trace; without one, every expert is as likely as any other." placeholder:"FILE"`
+	Refresh bool   `help:"Measure the drive's profile again, which is kept for a week."`
 }
 
 func (*planCommand) Help() string {
 	return "Says what would go where under --memory, the least memory that works, and how fast it will be by what the drive and " +
-		"the memory give now.\n\nExample:\n\n  spillway plan model.gguf --memory 1GiB --context 4096"
+		"the processor give now: products are timed as the model has them, and the drive for requests as the plan has them (see bench --drive). " +
+		"Prefill is that of a prompt as long as the context, up to 512 tokens.\n\n" +
+		"Examples:\n\n  spillway plan model.gguf --memory 1GiB --context 4096\n\n  spillway plan olmoe.gguf --memory 8GiB --trace run.trace"
 }
 
 // planContext is the context that is planned for where --context does not say.
@@ -76,11 +83,79 @@ func (c *planCommand) run(s *session) error {
 		if err != nil {
 			return err
 		}
-		return o.close(c.print(s, o))
+		return o.close(c.print(ctx, s, o))
 	})
 }
 
-func (c *planCommand) print(s *session, o *opened) error {
+// planPrompt is the longest prompt that a prediction is about.
+const planPrompt = 512
+
+// situation measures what a prediction is made of.
+func (c *planCommand) situation(ctx context.Context, s *session, o *opened, p *plan.Plan, prompt int) (x plan.Case, err error) {
+	x.Prompt = prompt
+	if x.Routing, err = c.routing(ctx, s, o, p); err != nil {
+		return x, err
+	}
+	var d *driveProfile
+	if device := o.Drive(); device != 0 && !p.Resident {
+		if d = cachedProfile(device); d == nil || c.Refresh {
+			profile, err := o.DriveProfile(p)
+			if err != nil {
+				return x, err
+			}
+			if d = nil; len(profile.Cells) > 0 {
+				d = newDriveProfile(device, true, profile)
+				d.keep(s, device)
+			}
+		}
+	}
+	if x.Costs, err = o.Costs(p, s.flags.Exact); err != nil {
+		return x, err
+	}
+	x.Machine, err = o.Measure(p, s.flags.Exact)
+	x.Cells = d.cells()
+	return x, err
+}
+
+// routing is what a trace says of how often the plan's slots have the experts that an answer needs.
+func (c *planCommand) routing(ctx context.Context, s *session, o *opened, p *plan.Plan) (r plan.Routing, err error) {
+	switch {
+	case c.Trace == "":
+		return r, nil
+	case p.Experts == nil:
+		return r, usagef("--trace: the model has no experts")
+	}
+	e := p.Experts
+	loads := traceLoads{ctx: ctx, rt: o.rt}
+	defer loads.release()
+	t, err := loads.load(c.Trace)
+	if err != nil {
+		return r, err
+	}
+	if h := t.Header; h.Layers != e.Layers || h.Experts != e.Count || h.Used != e.Used {
+		return r, usagef("--trace: %s has %d layers with %d experts, %d of them used, the model has %d with %d and %d", visible(c.Trace, 200),
+			h.Layers, h.Experts, h.Used, e.Layers, e.Count, e.Used)
+	}
+	r.Known = true
+	r.Rates = t.Rates()
+	if e.Slots == 0 {
+		return r, nil
+	}
+	name, file := s.flags.policyName()
+	setting := trace.Setting{Policies: []string{cmp.Or(name, policy.Default)}, Slots: []int{e.Slots}, Threads: o.rt.Threads()}
+	if file != "" {
+		if setting.Profile, err = loads.profile(file, t.Shape(), "--policy"); err != nil {
+			return r, err
+		}
+	}
+	outcomes, err := t.Replay(ctx, setting)
+	if err == nil {
+		r.Hits = outcomes[0].AnswerHitRate()
+	}
+	return r, err
+}
+
+func (c *planCommand) print(ctx context.Context, s *session, o *opened) error {
 	tokens := s.flags.Context
 	if tokens == 0 {
 		tokens = planContext
@@ -91,11 +166,12 @@ func (c *planCommand) print(s *session, o *opened) error {
 	if err != nil {
 		return shorter(err, "context", s.flags.Context)
 	}
-	speeds, err := o.Measure(p, s.flags.Exact)
+	situation, err := c.situation(ctx, s, o, p, min(tokens, planPrompt))
 	if err != nil {
 		return err
 	}
-	forecast := known(p.Predict(speeds), speeds)
+	speeds := situation.Machine
+	forecast := known(p.Predict(situation), speeds)
 	var cache report.Cache
 	cache.Type, cache.Lossy = options.CacheType()
 	if s.flags.JSON {
@@ -153,7 +229,7 @@ func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report
 	}
 	line("drive %s, memory %s, products %s", report.Rate(speeds.Drive), report.Rate(speeds.Memory), report.Operations(speeds.Flops))
 	if forecast.Decode > 0 {
-		line("at most %s decoding, bound by the %s; prompts, in chunks of %d: %s", tokenSpeed(forecast.Decode), forecast.Limit,
+		line("about %s decoding, bound by the %s; prompts, in chunks of %d: %s", tokenSpeed(forecast.Decode), forecast.Limit,
 			p.Chunk, tokenSpeed(forecast.Prefill))
 	} else {
 		line("the speed was not measured; prompts go in chunks of %d", p.Chunk)

@@ -81,11 +81,11 @@ func (s *session) templatePath(name string) (modelPath, error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
-		if path, err := checkpoint.Find(vfs.OS(), name); err == nil && strings.EqualFold(filepath.Ext(path), ".gguf") {
+		if path, err := checkpoint.Find(vfs.OS(), name); err == nil && isModelFile(path) {
 			return modelPath(path), nil
 		}
 		return modelPath(name), nil
-	case err == nil && !strings.EqualFold(filepath.Ext(name), ".gguf"):
+	case err == nil && !isModelFile(name):
 		return modelPath(filepath.Dir(name)), nil
 	}
 	return s.resolve(name)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/machine"
-	"github.com/spillway/spillway/internal/pager"
 	"github.com/spillway/spillway/internal/plan"
 	"github.com/spillway/spillway/internal/report"
 )
@@ -41,8 +40,9 @@ func newReport(o *opened, m *spillway.Model, a *spillway.Answer) *report.Report 
 }
 
 // expertsReport says what became of the experts that a run needed.
-func expertsReport(e *plan.Experts, io pager.Stats) *report.Experts {
-	r := &report.Experts{Needed: io.Experts, Hits: io.ExpertHits, Slots: e.Slots, All: e.Layers * e.Count}
+func expertsReport(e *plan.Experts, m *spillway.Model) *report.Experts {
+	io := m.IO()
+	r := &report.Experts{Needed: io.Experts, Hits: io.ExpertHits, Slots: e.Slots, All: e.Layers * e.Count, Policy: m.Options().Policy}
 	if io.Guesses > 0 {
 		r.Prediction = &report.Prediction{
 			Read: io.Guesses, Used: io.GuessesUsed, Dropped: io.GuessesDropped, ReadBytes: io.Guessed, Off: io.GuessesOff > 0,

@@ -6,11 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
-	"sync"
 
 	"github.com/spillway/spillway/internal/checkpoint"
+	"github.com/spillway/spillway/internal/checkpoint/pack"
+	"github.com/spillway/spillway/internal/hub"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
@@ -27,13 +27,13 @@ type modelPath string
 func (s *session) resolve(name string) (modelPath, error) {
 	path, err := s.find(name)
 	if errors.Is(err, errNoModel) {
-		return "", fmt.Errorf("%.200q is neither a file nor a folder nor a known name (%s, or a name from the Hugging Face cache, LM Studio or Ollama)", name, embeddedName)
+		return "", fmt.Errorf("%.200q is neither a file nor a folder nor a known name (%s, or one that spillway list shows; spillway pull fetches others)", name, embeddedName)
 	}
 	return path, err
 }
 
 // find returns the model that name names: a file, a folder, the embedded model, or a model that
-// another tool has fetched; errNoModel if it is none of these.
+// some tool has fetched; errNoModel if it is none of these. A short name that Spillway knows is fetched.
 func (s *session) find(name string) (modelPath, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -45,28 +45,31 @@ func (s *session) find(name string) (modelPath, error) {
 		return "", err
 	case strings.EqualFold(name, embeddedName):
 		return "", nil
-	case !nameForm().MatchString(name) || strings.Contains(name, ".."):
+	}
+	m, err := s.hub().Find(name)
+	if errors.Is(err, hub.ErrUnknown) && hub.Known(name) {
+		m, err = s.pull(name)
+	}
+	if errors.Is(err, hub.ErrUnknown) {
 		return "", errNoModel
 	}
-	for _, place := range []func(string) (string, bool){s.huggingFace, s.lmStudio} {
-		if dir, ok := place(name); ok {
-			return modelIn(dir)
-		}
+	if err != nil {
+		return "", err
 	}
-	if path, ok := s.ollama(name); ok {
-		return modelPath(path), nil
+	if isDir(m.Path) {
+		return modelIn(m.Path)
 	}
-	return "", errNoModel
+	return modelPath(m.Path), nil
 }
 
-// nameForm is name, owner/name, or either with :tag.
-var nameForm = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?(:[A-Za-z0-9._-]+)?$`)
-})
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
 
 // looksLikePath tells a mistyped path from a prompt.
 func looksLikePath(s string) bool {
-	for _, end := range []string{".gguf", ".safetensors", ".json"} {
+	for _, end := range []string{".gguf", ".safetensors", ".json", pack.Extension} {
 		if strings.HasSuffix(strings.ToLower(s), end) {
 			return true
 		}
@@ -86,8 +89,14 @@ func modelIn(dir string) (modelPath, error) {
 	if err != nil {
 		return "", err
 	}
-	if strings.EqualFold(filepath.Ext(path), ".gguf") {
+	if isModelFile(path) {
 		return modelPath(path), nil
 	}
 	return modelPath(dir), nil
+}
+
+// isModelFile reports whether a file is a model by itself: its tokenizer and templates lie inside.
+func isModelFile(path string) bool {
+	ext := filepath.Ext(path)
+	return strings.EqualFold(ext, ".gguf") || strings.EqualFold(ext, pack.Extension)
 }

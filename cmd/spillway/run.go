@@ -89,7 +89,7 @@ func (s *session) modelOrPrompt(arg string) (path modelPath, prompt string, err 
 
 // request is what the flags ask of the model.
 func (c *runCommand) request(o *opened, prompt string) (spillway.Request, error) {
-	r, err := c.samplingFlags.request(o.Defaults())
+	r, err := c.samplingFlags.request(o)
 	r.Prompt, r.Raw = prompt, c.Raw
 	if c.Raw {
 		r.Dialects = r.Dialects.Or(spillway.NoDialect)
@@ -175,7 +175,7 @@ func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.M
 	p, w, rep := m.CurrentPlan(), workOf(m, a), newReport(o, m, a)
 	rep.IO = report.IO{RequiredBytes: max(w.Required, 0), ReadBytes: w.Read, HitBytes: m.IO().Hit}
 	if e := p.Experts; e != nil {
-		rep.Experts = expertsReport(e, m.IO())
+		rep.Experts = expertsReport(e, m)
 	}
 	if err := m.Close(); err != nil {
 		return errors.Join(failed, err)

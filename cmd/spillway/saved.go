@@ -190,3 +190,13 @@ func wrongMessage(m spillway.Message) string {
 	}
 	return ""
 }
+
+// home returns a path under the user's home folder, or "" if there is none.
+func (s *session) home(parts ...string) string {
+	for _, key := range []string{"HOME", "USERPROFILE"} {
+		if dir, ok := s.getenv(key); ok && dir != "" {
+			return filepath.Join(append([]string{dir}, parts...)...)
+		}
+	}
+	return ""
+}

@@ -18,6 +18,10 @@ type synthCommand struct {
 	Seed   uint64 `help:"The same seed gives the same bytes." default:"0"`
 	Layers int    `help:"Layers. Default: the shape's." placeholder:"N"`
 	Force  bool   `help:"Replace what is at PATH."`
+
+	Zipf     float64 `help:"Of a mixture of experts: exponent of how busy experts are, the i-th busiest ∝ (i + head)^-S. Default: 0, uniform." placeholder:"S"`
+	ZipfHead float64 `help:"Head of that law, in parts of all experts: flattens it for the busiest." placeholder:"H"`
+	Locality float64 `help:"Probability that a token keeps an expert of the token before rather than draw one." placeholder:"L"`
 }
 
 func (*synthCommand) Help() string {
@@ -25,13 +29,15 @@ func (*synthCommand) Help() string {
 	for _, s := range synth.Shapes() {
 		names = append(names, s.Name)
 	}
-	return "Weights are random with healthy statistics, for measurements of speed and memory. --context sets the trained limit.\n\n" +
+	return "Weights are random with healthy statistics, for measurements of speed and memory. --context sets the trained limit. " +
+		"Which experts a mixture chooses is as good as random, or as uneven and as lasting as --zipf, --zipf-head and --locality say; " +
+		"--zipf 6 --zipf-head 1 --locality 0.03 resembles a small model that was trained.\n\n" +
 		"Shapes: " + strings.Join(names, ", ") + "\n\nTypes: " + strings.Join(synth.TypeNames(), ", ") + "\n\n" +
 		"Example:\n\n  spillway synth tinyllama-1.1b --type q4_k_m --out /tmp/tiny.gguf"
 }
 
 // unused names the flags that mean nothing here.
-func (*synthCommand) unused() []string { return []string{"memory", "exact", "kv"} }
+func (*synthCommand) unused() []string { return []string{"memory", "exact", "kv", "policy"} }
 
 func (c *synthCommand) run(s *session) error {
 	ctx, stop := s.interruptible()
@@ -41,7 +47,7 @@ func (c *synthCommand) run(s *session) error {
 	result, err := synth.Write(ctx, synth.Options{
 		Shape: c.Shape, Type: c.Type, Path: c.Out, Seed: c.Seed, Layers: c.Layers, Context: s.flags.Context,
 		Force: c.Force, Workers: s.flags.Threads,
-		Progress: bar.set,
+		Progress: bar.set, Zipf: c.Zipf, ZipfHead: c.ZipfHead, Locality: c.Locality,
 	})
 	if err == nil {
 		s.tellReplaced(result)

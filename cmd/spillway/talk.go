@@ -119,7 +119,7 @@ func (c *conversation) messages() []spillway.Message {
 // conversation.
 func (c *conversation) say(text string) error {
 	c.turns = append(c.turns, spillway.Message{Role: "user", Content: text})
-	r, err := c.flags.request(c.o.Defaults())
+	r, err := c.flags.request(c.o)
 	if err != nil {
 		return err
 	}

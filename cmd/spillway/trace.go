@@ -22,6 +22,7 @@ import (
 )
 
 type traceCommand struct {
+	Record traceRecord `cmd:"" help:"Run a prompt, and write which experts each step chose."`
 	Replay traceReplay `cmd:"" help:"What cache policies would have hit, for several sizes, with Belady's optimum beside."`
 	Report traceReport `cmd:"" help:"One HTML page: hit curves, heat by layer and expert, reuse distances."`
 }
@@ -60,7 +61,7 @@ func (*traceReport) Help() string {
 }
 
 // traceUnused are the flags that mean nothing to these commands.
-func traceUnused() []string { return []string{"context", "exact", "kv"} }
+func traceUnused() []string { return []string{"context", "exact", "kv", "policy"} }
 
 func (*traceReplay) unused() []string { return traceUnused() }
 func (*traceReport) unused() []string { return traceUnused() }
@@ -122,7 +123,7 @@ func (c *traceSettings) replayed(s *session, sizes string, show func(*trace.Trac
 	t, err := loads.load(c.File)
 	var profile []int64
 	if err == nil && c.Profile != "" {
-		profile, err = loads.profile(c.Profile, t.Shape())
+		profile, err = loads.profile(c.Profile, t.Shape(), "--profile")
 	}
 	var outcomes []trace.Outcome
 	if err == nil {
@@ -227,14 +228,14 @@ func (l *traceLoads) load(name string) (*trace.Trace, error) {
 	return t, err
 }
 
-// profile is the heat of another trace.
-func (l *traceLoads) profile(name string, s policy.Shape) ([]int64, error) {
+// profile is the heat of another trace, which flag names.
+func (l *traceLoads) profile(name string, s policy.Shape, flag string) ([]int64, error) {
 	t, err := l.load(name)
 	if err != nil {
 		return nil, err
 	}
 	if t.Shape() != s {
-		return nil, usagef("--profile: %s has %d layers with %d experts, not %d with %d", visible(name, 200), t.Header.Layers, t.Header.Experts, s.Layers, s.Experts)
+		return nil, usagef("%s: %s has %d layers with %d experts, not %d with %d", flag, visible(name, 200), t.Header.Layers, t.Header.Experts, s.Layers, s.Experts)
 	}
 	return t.Heat(), nil
 }

@@ -1,25 +1,17 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 
-	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/checkpoint"
-	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/report"
-	"github.com/spillway/spillway/internal/vfs"
 )
 
 type verifyCommand struct {
@@ -31,7 +23,8 @@ type verifyCommand struct {
 func (*verifyCommand) Help() string {
 	return "Reads all bytes and prints their sha256: one line for each file, as sha256sum does. Files that are named by their digest " +
 		"(Hugging Face's and Ollama's stores) are compared with it. With --json: {\"files\": [{path, size, sha256, expected}], " +
-		"\"tensors\": [{name, type, bytes, sha256}]}.\n\n--identity runs the model under many settings and prints a table of digests of the " +
+		"\"tensors\": [{name, type, bytes, sha256}]}. All bundles of a packed file are compared with their digests, and \"packed\": {original, bundles, " +
+		"pieces} is added; a tensor's sha256 is the same as in the original.\n\n--identity runs the model under many settings and prints a table of digests of the " +
 		"logits; with --json: {\"same\": true, \"rows\": [{budget, threads, chunk, batch, cpu, streamed_bytes, sha256}]}. " +
 		"The first rows use the instruction set that SPILLWAY_CPU names, else the best one; the last rows take the other sets, one each.\n\nExamples:\n\n" +
 		"  spillway verify model.gguf\n\n  spillway verify model.gguf --identity"
@@ -41,6 +34,14 @@ func (*verifyCommand) Help() string {
 type verified struct {
 	Files   []verifiedFile   `json:"files"`
 	Tensors []verifiedTensor `json:"tensors"`
+	Packed  *verifiedPack    `json:"packed,omitempty"`
+}
+
+// verifiedPack is what verify says of a packed file beside.
+type verifiedPack struct {
+	Original string `json:"original"` // identity
+	Bundles  int    `json:"bundles"`
+	Pieces   int64  `json:"pieces"` // with digests of their own
 }
 
 type verifiedFile struct {
@@ -80,7 +81,7 @@ func (c *verifyCommand) unused() []string {
 	if c.Identity {
 		return []string{"context", "threads"}
 	}
-	return []string{"context", "threads", "exact", "kv"}
+	return []string{"context", "threads", "exact", "kv", "policy"}
 }
 
 func (c *verifyCommand) print(s *session, v *verified) error {
@@ -92,6 +93,9 @@ func (c *verifyCommand) print(s *session, v *verified) error {
 		var b strings.Builder
 		for _, f := range v.Files {
 			fmt.Fprintf(&b, "%s  %s\n", f.SHA256, visible(f.Path, 300))
+		}
+		if v.Packed != nil && !s.flags.Quiet {
+			fmt.Fprintf(s.stderr, "%s hold what was packed\n", count(v.Packed.Bundles, "bundle"))
 		}
 		if c.Tensors {
 			for _, t := range v.Tensors {
@@ -113,23 +117,13 @@ func (c *verifyCommand) print(s *session, v *verified) error {
 // verifyBuffer is what is read at a time.
 const verifyBuffer = 1 << 20
 
-// digests reads every byte of a checkpoint once.
+// digests reads every byte of a checkpoint once, and compares those of a packed one with their digests.
 func digests(ctx context.Context, s *session, cat *checkpoint.Catalog) (v *verified, err error) {
-	rt, err := s.runtime()
+	memory, free, err := s.borrow(verifyBuffer, "reading a file")
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, rt.Close()) }()
-	release, err := rt.Reserve(verifyBuffer, "reads")
-	if err != nil {
-		return nil, enough(err, verifyBuffer, "reading a file")
-	}
-	defer release()
-	buf, err := mem.New(budget.New(verifyBuffer), budget.Staging, verifyBuffer, "reads")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, buf.Free()) }()
+	defer func() { err = errors.Join(err, free()) }()
 	bar := s.newProgress("reading")
 	defer bar.end()
 	var total, done int64
@@ -138,27 +132,28 @@ func digests(ctx context.Context, s *session, cat *checkpoint.Catalog) (v *verif
 	}
 	v = &verified{}
 	for i, f := range cat.Files {
-		h := &hasher{ctx: ctx, file: f.File, tensors: tensorsOf(cat, i), progress: func(n int64) { done += n; bar.set(done, total) }}
-		sum, err := h.run(buf.Bytes())
+		h := newHasher(ctx, cat, i)
+		h.progress = func(n int64) { done += n; bar.set(done, total) }
+		sum, err := h.run(memory)
 		if err != nil {
 			return nil, err
 		}
 		v.Files = append(v.Files, verifiedFile{Path: f.Path, Size: f.Size, SHA256: sum, Expected: digestInName(f.Path)})
 		v.Tensors = append(v.Tensors, h.sums...)
 	}
+	v.packed(cat)
 	return v, nil
 }
 
-// tensorsOf returns a file's tensors in the order of their data.
-func tensorsOf(cat *checkpoint.Catalog, file int) []checkpoint.Tensor {
-	var all []checkpoint.Tensor
-	for _, t := range cat.Tensors {
-		if t.File == file {
-			all = append(all, t)
-		}
+// packed says how much of a packed file was compared: all of it, or there would be an error.
+func (v *verified) packed(cat *checkpoint.Catalog) {
+	if cat.Packed == nil {
+		return
 	}
-	slices.SortStableFunc(all, func(a, b checkpoint.Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
-	return all
+	v.Packed = &verifiedPack{Original: cat.Packed.Identity, Pieces: cat.Packed.Pieces()}
+	for i := range cat.Packed.Groups {
+		v.Packed.Bundles += cat.Packed.Groups[i].Count
+	}
 }
 
 var digestForm = sync.OnceValue(func() *regexp.Regexp {
@@ -175,60 +170,4 @@ func digestInName(path string) string {
 		return m[1]
 	}
 	return ""
-}
-
-// A hasher digests a file and its tensors in one pass.
-type hasher struct {
-	ctx      context.Context
-	file     vfs.File
-	tensors  []checkpoint.Tensor // that are not complete, by offset
-	progress func(n int64)
-
-	at     int64 // position in the file
-	tensor hash.Hash
-	sums   []verifiedTensor
-}
-
-func (h *hasher) run(buf []byte) (string, error) {
-	r, err := vfs.NewReader(h.file, 0, h.file.Size(), buf)
-	if err != nil {
-		return "", err
-	}
-	whole, piece := sha256.New(), make([]byte, 32<<10)
-	h.tensor = sha256.New()
-	for {
-		if err := h.ctx.Err(); err != nil {
-			return "", err
-		}
-		n, err := r.Read(piece)
-		whole.Write(piece[:n])
-		h.add(piece[:n])
-		h.progress(int64(n))
-		if errors.Is(err, io.EOF) {
-			h.add(nil)
-			return hex.EncodeToString(whole.Sum(nil)), nil
-		}
-		if err != nil {
-			return "", err
-		}
-	}
-}
-
-// add passes the tensors' parts of the file's next bytes on.
-func (h *hasher) add(b []byte) {
-	for len(h.tensors) > 0 {
-		t := &h.tensors[0]
-		skip := min(max(t.Offset-h.at, 0), int64(len(b)))
-		b, h.at = b[skip:], h.at+skip
-		n := min(max(t.Offset+t.Bytes-h.at, 0), int64(len(b)))
-		h.tensor.Write(b[:n])
-		b, h.at = b[n:], h.at+n
-		if h.at < t.Offset+t.Bytes {
-			return
-		}
-		h.sums = append(h.sums, verifiedTensor{t.Name, t.DType, t.Bytes, hex.EncodeToString(h.tensor.Sum(nil))})
-		h.tensor.Reset()
-		h.tensors = h.tensors[1:]
-	}
-	h.at += int64(len(b))
 }

@@ -13,7 +13,7 @@ func (*versionCommand) Help() string { return "Example:\n\n  spillway version --
 
 // unused names the flags that mean nothing here.
 func (*versionCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv"}
+	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
 }
 
 // version is what `spillway version --json` prints.

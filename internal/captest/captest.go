@@ -25,6 +25,8 @@ type Run struct {
 	Env   []string // KEY=VALUE, added to our own environment
 	Dir   string
 	Stdin io.Reader
+	// Started is called with the command's process id; nil for nobody.
+	Started func(pid int)
 }
 
 // Result is what came of a Run.
@@ -33,9 +35,12 @@ type Result struct {
 	Killed   bool // SIGKILL ended it, or the kernel killed something in the group
 	OOMKills int64
 	Peak     int64 // the group's largest count in bytes (v1 memory.max_usage_in_bytes, v2 memory.peak)
-	Stdout   []byte
-	Stderr   []byte
-	Elapsed  time.Duration
+	// Sockets is the most memory that TCP took on the whole machine while the command ran, beyond what it took before, in
+	// bytes: v1 does not count it in Peak.
+	Sockets int64
+	Stdout  []byte
+	Stderr  []byte
+	Elapsed time.Duration
 }
 
 // Available says why no group can be made here, or nil.

@@ -37,8 +37,15 @@ func (r Run) inGroup(ctx context.Context, g *group) (Result, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	start := time.Now()
-	runErr := cmd.Run()
-	res := Result{Exit: -1, Elapsed: time.Since(start), Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
+	sockets := watchSockets(g.v2)
+	runErr := cmd.Start()
+	if runErr == nil {
+		if r.Started != nil {
+			r.Started(cmd.Process.Pid)
+		}
+		runErr = cmd.Wait()
+	}
+	res := Result{Exit: -1, Elapsed: time.Since(start), Sockets: sockets(), Stdout: stdout.Bytes(), Stderr: stderr.Bytes()}
 	if cmd.ProcessState == nil {
 		return res, fmt.Errorf("%s did not start: %w", r.Path, runErr)
 	}

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/spillway/spillway/internal/checkpoint/container"
+	"github.com/spillway/spillway/internal/checkpoint/pack"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
@@ -83,6 +84,9 @@ type Catalog struct {
 	Tensors   []Tensor // in the order of the files
 	Meta      Meta     // of the first file
 
+	// Packed is the file if the checkpoint is a packed one. Format is that of the original then.
+	Packed *pack.File
+
 	// Views are files that put their content together from Files, whose indices they continue (see
 	// package repack). Who describes the model adds them.
 	Views []vfs.File
@@ -150,6 +154,9 @@ func (c *Catalog) finish() error {
 // OpenBeside opens a file in the checkpoint's folder, such as tokenizer.json. The caller closes it.
 // An absent file is an error that wraps fs.ErrNotExist.
 func (c *Catalog) OpenBeside(name string) (vfs.File, error) {
+	if c.Packed != nil {
+		return c.Packed.OpenInner(name)
+	}
 	if c.fsys == nil {
 		return nil, fmt.Errorf("%s is not beside an embedded model: %w", name, fs.ErrNotExist)
 	}
@@ -157,6 +164,24 @@ func (c *Catalog) OpenBeside(name string) (vfs.File, error) {
 		return nil, fmt.Errorf("%s is not a name within the model's folder", container.Name(name))
 	}
 	return c.fsys.Open(filepath.Join(c.Dir, name))
+}
+
+// ListBeside returns the names of the files in a folder of the checkpoint's folder; none if it is not there.
+func (c *Catalog) ListBeside(dir string) ([]string, error) {
+	if c.Packed != nil || c.fsys == nil || !filepath.IsLocal(dir) {
+		return nil, nil
+	}
+	entries, err := c.fsys.ReadDir(filepath.Join(c.Dir, dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
 }
 
 // ReadFile reads a file of at most limit bytes in the checkpoint's folder.

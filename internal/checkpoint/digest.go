@@ -40,7 +40,7 @@ func (c *Catalog) Identity(ctx context.Context) (string, error) {
 			}
 		}
 	}
-	if c.Format == Safetensors {
+	if c.Format == Safetensors && c.Packed == nil { // a packed file's header has a digest of it
 		config, err := c.Config()
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
@@ -76,24 +76,28 @@ func hashRange(ctx context.Context, h hash.Hash, f vfs.File, start, end int64) e
 // aligned as the file needs (vfs.File.Align); progress, unless nil, hears of the bytes that each
 // read added.
 func (c *Catalog) Digest(ctx context.Context, t *Tensor, buf []byte, progress func(n int64)) (string, error) {
-	r, err := vfs.NewReader(c.Files[t.File].File, t.Offset, t.Bytes, buf)
-	if err != nil {
-		return "", err
-	}
 	h := sha256.New()
 	piece := make([]byte, 32<<10)
-	for r.Left() > 0 {
-		if err := ctx.Err(); err != nil {
+	for off := int64(0); off < t.Bytes; {
+		pos, n := t.At(off)
+		r, err := vfs.NewReader(c.Files[t.File].File, pos, n, buf)
+		if err != nil {
 			return "", err
 		}
-		n, err := r.Read(piece)
-		if err != nil {
-			return "", fmt.Errorf("tensor %s: %w", container.Name(t.Name), err)
+		for r.Left() > 0 {
+			if err := ctx.Err(); err != nil {
+				return "", err
+			}
+			n, err := r.Read(piece)
+			if err != nil {
+				return "", fmt.Errorf("tensor %s: %w", container.Name(t.Name), err)
+			}
+			h.Write(piece[:n])
+			if progress != nil {
+				progress(int64(n))
+			}
 		}
-		h.Write(piece[:n])
-		if progress != nil {
-			progress(int64(n))
-		}
+		off += n
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }

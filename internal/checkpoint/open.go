@@ -12,12 +12,13 @@ import (
 
 	"github.com/spillway/spillway/internal/checkpoint/container"
 	"github.com/spillway/spillway/internal/checkpoint/gguf"
+	"github.com/spillway/spillway/internal/checkpoint/pack"
 	"github.com/spillway/spillway/internal/checkpoint/safetensors"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
 // Open opens a checkpoint: a GGUF file (any shard of a split set), a safetensors file or its
-// index.json, or a folder that holds one of them.
+// index.json, a packed file, or a folder that holds one of them.
 func Open(fsys vfs.FS, path string) (*Catalog, error) {
 	info, err := fsys.Stat(path)
 	if err != nil {
@@ -61,7 +62,27 @@ func (c *Catalog) open(path string) error {
 	if strings.HasSuffix(path, ".safetensors") && !gguf.Is(f) {
 		return c.openSafetensors(f)
 	}
+	switch packed, err := pack.Is(f); {
+	case err != nil:
+		return errors.Join(err, f.Close())
+	case packed:
+		return c.openPacked(f)
+	}
 	return c.openGGUF(f)
+}
+
+// openPacked opens a packed file and compares some of it with its digests.
+func (c *Catalog) openPacked(f vfs.File) error {
+	p, h, err := pack.Read(f)
+	if err == nil {
+		err = p.Sample()
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	c.Format, c.Packed = p.Format, p
+	c.add(f, h)
+	return nil
 }
 
 const (
@@ -70,13 +91,13 @@ const (
 )
 
 // Find returns the file that Open opens for a folder: model.safetensors or its index, else the one
-// other index, safetensors file, or GGUF file (of a split set the first) that it holds.
+// other index, safetensors file, GGUF file (of a split set the first) or packed file that it holds.
 func Find(fsys vfs.FS, dir string) (string, error) {
 	entries, err := fsys.ReadDir(dir)
 	if err != nil {
 		return "", err
 	}
-	var index, weights, ggufs []string
+	var index, weights, ggufs, packed []string
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case name == plainName:
@@ -87,12 +108,14 @@ func Find(fsys vfs.FS, dir string) (string, error) {
 			weights = append(weights, name)
 		case isGGUF(name) && firstShard(name) && !strings.Contains(strings.ToLower(name), "mmproj"): // a part for images
 			ggufs = append(ggufs, name)
+		case strings.EqualFold(filepath.Ext(name), pack.Extension):
+			packed = append(packed, name)
 		}
 	}
 	if i := "model" + indexSuffix; slices.Contains(index, i) {
 		return filepath.Join(dir, i), nil
 	}
-	for _, found := range [][]string{index, weights, ggufs} {
+	for _, found := range [][]string{index, weights, ggufs, packed} {
 		switch len(found) {
 		case 0:
 		case 1:

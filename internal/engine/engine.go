@@ -5,10 +5,11 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
+	"strconv"
 	"sync"
+	"time"
 
-	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/kv"
 	"github.com/spillway/spillway/internal/nn"
 	"github.com/spillway/spillway/internal/sample"
@@ -19,34 +20,32 @@ type Config struct {
 	Model    *nn.Model
 	Env      *nn.Env
 	Cache    *kv.Cache
-	Rows     int // most rows of a step; the arena of Env is made for them
-	HeadRows int // most rows of a step that reach the head
-	// Sequences is how many requests run at once at most, the others wait; 0: any number. The plan's
-	// cache is made for so many.
+	Ledger   *budget.Ledger // for the scratch of samplers that change logits
+	Rows     int            // most rows of a step; the arena of Env is made for them
+	HeadRows int            // most rows of a step that reach the head
+	// Sequences is how many requests run at once at most, the others wait; 0: any number.
 	Sequences int
+	Queue     int // how many may wait; 0: any number
 	Context   int // most positions of a sequence
+	// Identity names the weights. With it prompts that begin alike share blocks of the cache; "": none do.
+	Identity string
+	// Streams says that a step reads weights from the drive, so that it pays to wait for company.
+	Streams bool
 }
 
 // Engine runs steps on a goroutine of its own while there are requests.
 type Engine struct {
-	cfg   Config
-	mu    sync.Mutex // guards the scheduler and closed
-	work  *sync.Cond
-	sched scheduler
-	calls []*call // to be run between steps
-	// closed ends the goroutine once no sequence runs.
-	closed   bool
-	stopped  chan struct{}
+	cfg      Config
+	mu       sync.Mutex // guards what follows
+	work     *sync.Cond
+	sched    scheduler
+	gather   gathering
+	samplers scratches
+	calls    []*call // to be run between steps
 	counters Counters
-}
-
-// Counters count what an engine did since it was made.
-type Counters struct {
-	Steps         int64
-	PromptRows    int64
-	AnswerRows    int64
-	CacheOverflow int64 // requests that ended because a value did not fit the cache's type
-	LostReads     int64 // requests that ended because an expert that they chose could not be read
+	pace     pace
+	closed   bool // ends the goroutine once no sequence is left
+	stopped  chan struct{}
 }
 
 // ErrClosed is returned by Submit after Close.
@@ -54,13 +53,18 @@ var ErrClosed = errors.New("the engine is closed")
 
 // New starts an engine.
 func New(cfg Config) *Engine {
-	e := &Engine{cfg: cfg, stopped: make(chan struct{}), sched: scheduler{rows: cfg.Rows, headRows: cfg.HeadRows, most: cfg.Sequences}}
+	e := &Engine{
+		cfg: cfg, stopped: make(chan struct{}), gather: newGathering(cfg.Streams),
+		sched: scheduler{rows: cfg.Rows, headRows: cfg.HeadRows, most: cfg.Sequences, cache: cfg.Cache, streams: cfg.Streams, now: time.Now},
+	}
+	e.samplers.init(cfg.Env.Pool.Threads())
 	e.work = sync.NewCond(&e.mu)
 	go e.loop()
 	return e
 }
 
-// Submit accepts a request or says why it cannot be run. The stream ends with a Done event.
+// Submit accepts a request or says why it cannot be run: a *TooLongError, a *QueueFullError, what is wrong with
+// it. An accepted request can finish whatever else there is. The stream ends with a Done event.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	e.mu.Lock()
 	cfg := e.cfg
@@ -72,39 +76,76 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	q := &sequence{req: r, ctx: ctx, ids: append([]int32(nil), r.IDs...), done: r.Cached, cache: r.Cache, sampler: sampler, stream: newStream(cancel)}
+	if err := r.Sampling.CheckVocab(e.cfg.Model.Layout.Vocab); err != nil {
+		return nil, err
+	}
+	if err := e.samplers.want(&e.cfg, &r); err != nil {
+		return nil, err
+	}
+	ctx, cancel := r.limit(ctx)
+	q := &sequence{req: r, ctx: ctx, ids: append([]int32(nil), r.IDs...), done: r.Cached, cache: r.Cache, sampler: sampler, stream: newStream(cancel), since: time.Now()}
 	if q.cache == nil {
 		q.cache, q.owned, q.done = e.cfg.Cache.NewSequence(), true, 0
+		e.share(q)
+	}
+	if r.Beams != nil {
+		q.beam = &beam{search: &search{Beams: *r.Beams, alive: []*sequence{q}}}
+	}
+	if r.Constraint != nil {
+		q.mask = make([]uint64, (e.cfg.Model.Layout.Vocab+63)/64)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed {
+	if err := e.admissible(); err != nil {
 		cancel()
-		return nil, ErrClosed
+		return nil, err
 	}
-	e.sched.running = append(e.sched.running, q)
+	e.sched.accept(q)
+	e.gather.changed(time.Now())
 	e.work.Signal()
 	return q.stream, nil
+}
+
+// share lets a sequence take part in the sharing of blocks: everything that changes their bits is in the root.
+func (e *Engine) share(q *sequence) {
+	r := &q.req
+	if e.cfg.Identity == "" || r.Private || r.Shape != nil || r.Adapter != nil && r.Adapter.ID == 0 {
+		return
+	}
+	length, adapter := r.RopeLength, ""
+	if length == 0 {
+		length = q.length()
+	}
+	if r.Adapter != nil {
+		adapter = strconv.Itoa(r.Adapter.ID)
+	}
+	q.cache.Share(kv.Root(e.cfg.Identity, e.cfg.Cache.Shape().Type.String(), adapter, strconv.Itoa(e.cfg.Model.RopeLength(length))))
+}
+
+// admissible says why one more request cannot be accepted. The lock is held.
+func (e *Engine) admissible() error {
+	if e.closed {
+		return ErrClosed
+	}
+	running, waiting := len(e.sched.running), len(e.sched.waiting)
+	if seats := e.cfg.Sequences - running; e.cfg.Queue > 0 && waiting-max(seats, 0) >= e.cfg.Queue {
+		return &QueueFullError{running, waiting, e.pace.next(waiting, e.cfg.Sequences)}
+	}
+	return nil
 }
 
 // Close ends all requests after the step that runs, and waits for it.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
-	for _, q := range e.sched.running {
+	for _, q := range e.sched.all() {
 		q.stream.Cancel()
 	}
 	e.work.Signal()
 	e.mu.Unlock()
+	e.gather.wake()
 	<-e.stopped
-}
-
-// Counters returns the counts so far.
-func (e *Engine) Counters() Counters {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.counters
+	e.samplers.free()
 }
 
 // call is a function that runs between two steps.
@@ -127,13 +168,15 @@ func (e *Engine) Between(f func() error) error {
 	return <-c.done
 }
 
-// SetRows changes how many rows a step may have, and how many of them reach the head, as Config says. It is for Between.
-func (e *Engine) SetRows(rows, headRows int) {
+// SetRows changes how many rows a step may have, how many of them reach the head, and whether it streams weights, as Config
+// says. It is for Between.
+func (e *Engine) SetRows(rows, headRows int, streams bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.cfg.Rows, e.cfg.HeadRows = rows, headRows
-	e.sched.rows, e.sched.headRows = rows, headRows
-	for _, q := range slices.Clone(e.sched.running) {
+	e.sched.rows, e.sched.headRows, e.sched.streams = rows, headRows, streams
+	e.cfg.Streams, e.gather.on = streams, streams
+	for _, q := range e.sched.all() {
 		if q.req.Shape == nil || !q.prompt() {
 			continue
 		}
@@ -145,29 +188,46 @@ func (e *Engine) SetRows(rows, headRows int) {
 
 func (e *Engine) loop() {
 	defer close(e.stopped)
-	for {
-		e.mu.Lock()
-		for len(e.sched.running) == 0 && !e.closed && len(e.calls) == 0 {
-			e.work.Wait()
+	for e.wait() {
+		e.between()
+		e.step()
+	}
+	e.between() // who waits hears that it is over
+}
+
+// between runs the calls that wait.
+func (e *Engine) between() {
+	e.mu.Lock()
+	calls, closed := e.calls, e.closed
+	e.calls = nil
+	e.mu.Unlock()
+	for _, c := range calls {
+		if closed {
+			c.done <- ErrClosed
+			continue
 		}
-		calls := e.calls
-		e.calls = nil
-		idle := len(e.sched.running) == 0
-		closed := e.closed
-		e.mu.Unlock()
-		for _, c := range calls {
-			c.done <- c.f()
-		}
-		switch {
-		case !idle:
-			e.step()
-		case closed:
-			return
-		}
+		c.done <- c.f()
 	}
 }
 
-// step schedules, runs one sweep, and gives out what came of it.
+// wait returns when there is something to do; false when the engine is closed. A sweep over weights that
+// stream waits a moment for company.
+func (e *Engine) wait() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for len(e.sched.running)+len(e.sched.waiting) == 0 && !e.closed && len(e.calls) == 0 {
+		e.work.Wait()
+	}
+	if len(e.calls) > 0 && !e.closed {
+		return true
+	}
+	if e.cfg.Sequences > 0 && len(e.sched.running)+len(e.sched.waiting) < e.cfg.Sequences && !e.closed {
+		e.gather.wait(&e.mu)
+	}
+	return len(e.sched.running)+len(e.sched.waiting) > 0
+}
+
+// step schedules, runs one sweep, samples, and gives out what came of it.
 func (e *Engine) step() {
 	parts := e.schedule()
 	if len(parts) == 0 {
@@ -178,30 +238,30 @@ func (e *Engine) step() {
 		ctx = parts[0].seq.ctx // nobody else needs what the step has done so far
 	}
 	batch := e.batch(parts)
+	masks := think(parts) // constraints work while the weights do
+	begin := time.Now()
 	out, err := e.cfg.Model.Forward(ctx, e.cfg.Env, batch)
+	masks.Wait()
 	if err != nil {
 		for _, p := range parts {
-			e.end(p.seq, ended(ctx, err))
+			e.end(p.seq, p.seq.failure(err))
 		}
 		return
 	}
-	e.emit(parts, batch, out)
+	e.count(parts, time.Since(begin))
+	e.choose(e.values(parts, batch, out))
 }
 
-// ended is the end of a request whose step failed, or was given up.
-func ended(ctx context.Context, err error) Event {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return Event{Reason: Cancelled, Err: err}
-	}
-	return Event{Reason: Failed, Err: err}
-}
-
+// schedule ends the requests that need no step any more and fills the next one.
 func (e *Engine) schedule() []part {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, q := range append([]*sequence(nil), e.sched.running...) {
-		if err := q.ctx.Err(); err != nil {
-			e.endLocked(q, Event{Reason: Cancelled, Err: err})
+	for _, q := range e.sched.all() {
+		switch err := q.ctx.Err(); {
+		case err != nil:
+			e.endLocked(q, q.failure(err))
+		case q.broken != nil:
+			e.endLocked(q, Event{Reason: Failed, Err: q.broken})
 		}
 	}
 	parts, failed, err := e.sched.next()
@@ -220,7 +280,7 @@ func (e *Engine) batch(parts []part) *nn.Batch {
 		if q.req.Shape != nil && q.prompt() {
 			*s = *q.req.Shape
 		}
-		s.Cache, s.First, s.Head = q.cache, q.done, p.head
+		s.Cache, s.First, s.Head, s.Hidden = q.cache, q.done, p.head, q.req.Hidden
 		s.IDs = q.ids[q.done : q.done+p.rows]
 		s.Adapter, s.RopeLength, s.Prompt = q.req.Adapter, q.req.RopeLength, q.prompt()
 		if s.RopeLength == 0 {
@@ -230,114 +290,4 @@ func (e *Engine) batch(parts []part) *nn.Batch {
 		b.Tap = q.req.Tap
 	}
 	return b
-}
-
-// emit hands out the values of the rows that reached the head, and samples.
-func (e *Engine) emit(parts []part, b *nn.Batch, out []float32) {
-	e.count(parts)
-	width := e.cfg.Model.Layout.Vocab
-	if e.cfg.Model.Pooling() != nn.PoolNone {
-		width = e.cfg.Model.Layout.Hidden
-	}
-	for i, p := range parts {
-		values := out[:len(p.head)*width]
-		out = out[len(values):]
-		if err := b.Segments[i].Err; err != nil { // what the rows left in the cache is of no use
-			e.lost(err)
-			e.end(p.seq, Event{Reason: Failed, Err: err})
-			continue
-		}
-		first, wasPrompt := p.seq.done, p.seq.prompt()
-		p.seq.done += p.rows
-		kernel.Canonicalize(values)
-		if p.seq.req.Rows != nil && wasPrompt {
-			if err := eachRow(p, first, width, values); err != nil {
-				e.end(p.seq, Event{Reason: Failed, Err: err})
-				continue
-			}
-		}
-		e.advance(p.seq, values, width)
-	}
-}
-
-func eachRow(p part, first, width int, values []float32) error {
-	for j, row := range p.head {
-		if err := p.seq.req.Rows(first+row, values[j*width:][:width]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// advance chooses the next token once all known ids are in the cache.
-func (e *Engine) advance(q *sequence, values []float32, width int) {
-	if q.done < len(q.ids) {
-		return
-	}
-	if len(q.ids) >= q.length() {
-		e.end(q, Event{Reason: Length})
-		return
-	}
-	logits := values[len(values)-width:]
-	if q.req.Logits != nil {
-		q.req.Logits(q.done, logits)
-	}
-	id, err := q.sampler.Next(logits, q.done)
-	switch {
-	case err != nil:
-		e.end(q, Event{Reason: Failed, Err: err})
-	case q.req.End[int32(id)]:
-		e.end(q, Event{Reason: Stop})
-	default:
-		q.ids = append(q.ids, int32(id))
-		q.stream.push(Event{ID: int32(id)})
-		if len(q.ids) >= q.length() {
-			e.end(q, Event{Reason: Length})
-		}
-	}
-}
-
-func (e *Engine) count(parts []part) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.counters.Steps++
-	for _, p := range parts {
-		if p.seq.prompt() {
-			e.counters.PromptRows += int64(p.rows)
-		} else {
-			e.counters.AnswerRows += int64(p.rows)
-		}
-	}
-}
-
-// lost counts why a sequence alone has failed.
-func (e *Engine) lost(err error) {
-	var overflow *nn.CacheRangeError
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if errors.As(err, &overflow) {
-		e.counters.CacheOverflow++
-	} else {
-		e.counters.LostReads++
-	}
-}
-
-func (e *Engine) end(q *sequence, ev Event) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.endLocked(q, ev)
-}
-
-// endLocked takes a sequence out and gives back what it holds.
-func (e *Engine) endLocked(q *sequence, ev Event) {
-	e.sched.remove(q)
-	q.stream.Cancel()
-	ev.Done, ev.Cached = true, q.done
-	if q.owned {
-		ev.Cached = 0
-		if err := q.cache.Release(); err != nil && ev.Err == nil {
-			ev.Reason, ev.Err = Failed, err
-		}
-	}
-	q.stream.push(ev)
 }

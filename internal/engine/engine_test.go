@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -30,28 +31,52 @@ type bench struct {
 	*nntest.Machine
 	weights *nntest.Weights
 	cache   *kv.Cache
-	idle    int64 // bytes leased without any request
 }
 
-func start(t *testing.T) *bench {
+// setup is what an engine of a test has; zero fields are those of most tests.
+type setup struct {
+	rows, heads, seats, queue int
+	blocks                    int  // of the cache, all that there are
+	alone                     bool // nobody shares blocks
+	scaling                   nn.Scaling
+}
+
+func start(t *testing.T) *bench { return setup{}.start(t) }
+
+func (s setup) start(t *testing.T) *bench {
 	t.Helper()
+	s.rows, s.heads, s.blocks = cmp.Or(s.rows, 16), cmp.Or(s.heads, 4), cmp.Or(s.blocks, 32*8)
 	w := nntest.NewWeights(quant.Q8_0, 1)
-	m := nntest.Start(t, nntest.Tiny(&nn.Rope{Dim: 16, Base: 100}), w, nntest.Options{Rows: 16, HeadRows: 4, Context: 128})
-	cache, err := kv.New(m.Ledger, kv.Shape{Layers: m.Model.Cache, Type: kernel.CacheF16}, 0)
+	m := nntest.Start(t, nntest.Tiny(&nn.Rope{Dim: 16, Base: 100, Scaling: s.scaling}), w, nntest.Options{Rows: s.rows, HeadRows: s.heads, Context: 128})
+	shape := kv.Shape{Layers: m.Model.Cache, Type: kernel.CacheF16}
+	cache, err := kv.New(m.Ledger, shape, int64(s.blocks*shape.BlockBytes()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{weights: w, Machine: m, cache: cache, idle: m.Ledger.Snapshot().Used}
-	b.Engine = engine.New(engine.Config{Model: m.Model, Env: m.Env, Cache: cache, Rows: 16, HeadRows: 4, Context: 128})
-	t.Cleanup(b.Close)
+	b := &bench{weights: w, Machine: m, cache: cache}
+	c := engine.Config{Model: m.Model, Env: m.Env, Ledger: m.Ledger, Cache: cache, Rows: s.rows, HeadRows: s.heads, Sequences: s.seats, Queue: s.queue, Context: 128, Identity: "tiny"}
+	if s.alone {
+		c.Identity = ""
+	}
+	b.Engine = engine.New(c)
+	if err := errors.Join(b.PrepareSampling(), m.Ledger.SetLimit(m.Ledger.Snapshot().Used)); err != nil {
+		t.Fatal(err) // nothing beyond the plan
+	}
+	t.Cleanup(func() {
+		b.Close()
+		b.settled(t)
+		if err := cache.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return b
 }
 
-// settled fails unless every request gave its cache back.
+// settled fails unless every request gave its blocks back.
 func (b *bench) settled(t *testing.T) {
 	t.Helper()
-	if used := b.Ledger.Snapshot().Used; used != b.idle {
-		t.Errorf("%d bytes are leased, %d before the requests", used, b.idle)
+	if s := b.State(); s.Cache.Used != 0 || s.Running != 0 || s.Waiting != 0 {
+		t.Errorf("left behind: %+v", s)
 	}
 }
 
@@ -335,35 +360,24 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// Requests that do not fit the ledger together wait for one another, or fail one by one; nothing
-// is lost and nobody waits for ever.
+// Requests that do not fit together take turns; every one is answered as if it were alone.
 func TestNoRoom(t *testing.T) {
-	b := start(t)
-	need := kv.Shape{Layers: b.Model.Cache, Type: kernel.CacheF16}.Bytes(100)
-	if err := b.Ledger.SetLimit(b.idle + need + need/2); err != nil {
-		t.Fatal(err)
-	}
+	b := setup{blocks: 10}.start(t)
 	want, _ := b.run(t, engine.Request{IDs: make([]int32, 60), MaxTokens: 40})
 	var streams []*engine.Stream
 	for range 6 {
-		s, err := b.Submit(context.Background(), engine.Request{IDs: make([]int32, 60), MaxTokens: 40})
+		s, err := b.Submit(context.Background(), engine.Request{IDs: make([]int32, 60), MaxTokens: 40, Private: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		streams = append(streams, s)
 	}
-	answered := 0
 	for i, s := range streams {
-		ids, e := finish(s)
-		switch {
-		case e.Reason == engine.Length && slices.Equal(ids, want):
-			answered++
-		case e.Reason != engine.Failed || !strings.Contains(e.Err.Error(), "no room for position"):
+		if ids, e := finish(s); e.Reason != engine.Length || !slices.Equal(ids, want) {
 			t.Errorf("request %d: %d tokens, %+v", i, len(ids), e)
 		}
 	}
-	if answered == 0 {
-		t.Error("nobody was answered")
+	if b.Counters().Preempted == 0 {
+		t.Error("nobody gave way")
 	}
-	b.settled(t)
 }

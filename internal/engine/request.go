@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillway/spillway/internal/kv"
@@ -19,6 +20,15 @@ type Request struct {
 	Sampling  sample.Params
 	// End are the ids that end the answer (and are not part of it).
 	End map[int32]bool
+	// Constraint says what the answer may be; nil: anything.
+	Constraint  Constraint
+	LogProbs    bool      // events with the tokens' probabilities,
+	TopLogProbs int       // and those of so many of the likeliest
+	Beams       *Beams    // nil: one answer, sampled
+	Priority    int       // smaller ones run first
+	Deadline    time.Time // zero: that of the context
+	// Private keeps the prompt out of the sharing of blocks: it is computed, whatever the cache holds.
+	Private bool
 	// Cache holds the first Cached positions of IDs already and keeps what this request adds; nil
 	// for a cache of the request's own.
 	Cache  *kv.Sequence
@@ -34,6 +44,9 @@ type Request struct {
 	// Rows receives the logits (for an embedding model: the hidden state) of every row of the
 	// prompt, in order. It runs on the engine's goroutine; an error ends the request.
 	Rows func(position int, values []float32) error
+	// Hidden gives Rows the hidden states after the last norm of any model, and LastRow those of the last row
+	// alone. There is no answer then.
+	Hidden, LastRow bool
 	// Logits receives the logits that each answer token is chosen from, before it is chosen.
 	Logits func(position int, logits []float32)
 	// Tap receives intermediate values; such a request runs in batches of its own.
@@ -51,6 +64,8 @@ func (c *Config) check(r *Request) error {
 		}
 	}
 	switch {
+	case r.Hidden && (r.MaxTokens > 0 || r.Rows == nil):
+		return errors.New("hidden states are for who reads the rows of a prompt without an answer")
 	case r.MaxTokens < 0:
 		return fmt.Errorf("%d tokens to add are not possible", r.MaxTokens)
 	case r.MaxTokens > c.Context-len(r.IDs): // written so that no sum overflows
@@ -62,6 +77,9 @@ func (c *Config) check(r *Request) error {
 		if err := r.Adapter.Check(); err != nil {
 			return err
 		}
+	}
+	if err := c.checkBeams(r); err != nil {
+		return err
 	}
 	return c.checkShape(r)
 }
@@ -78,7 +96,7 @@ func (c *Config) checkShape(r *Request) error {
 	switch {
 	case rows > c.Rows:
 		return fmt.Errorf("a shaped prompt of %d rows does not fit a step of %d", rows, c.Rows)
-	case r.Rows != nil && rows > c.HeadRows:
+	case r.Rows != nil && !r.Hidden && rows > c.HeadRows:
 		return fmt.Errorf("the logits of all %d rows of a shaped prompt do not fit a step with %d", rows, c.HeadRows)
 	case s.Embeds != nil && (s.N != rows || len(s.Embeds) != rows*c.Model.Layout.Hidden):
 		return fmt.Errorf("%d embeddings of %d values are given for %d rows", s.N, len(s.Embeds), rows)
@@ -93,17 +111,22 @@ const (
 	Stop      = "stop"      // an end token
 	Length    = "length"    // MaxTokens or the context was reached
 	Cancelled = "cancelled" // the request's context ended
+	Expired   = "deadline"  // the request's deadline passed
 	Failed    = "error"
 )
 
 // Event is a token of an answer, or its end.
 type Event struct {
-	ID     int32
-	Done   bool   // no token; the answer has ended
-	Reason string // of the end
-	Err    error  // with Failed and Cancelled
-	// Cached is the number of positions in the cache at the end.
+	ID      int32 // of the token; with Stop: the one that ended the answer
+	LogProb float32
+	Top     []sample.TokenLogProb
+	Done    bool   // no token; the answer has ended
+	Reason  string // of the end
+	Err     error  // with Failed, Cancelled and Expired
+	// Cached is the number of positions in the request's own cache at the end.
 	Cached int
+	Reused int          // positions of the prompt that others had computed
+	Beams  []Hypothesis // of a beam search, the best first
 	// At is when the engine made the event; for reports only.
 	At time.Time
 }
@@ -114,6 +137,8 @@ type Stream struct {
 	queue  []Event
 	signal chan struct{}
 	cancel context.CancelFunc
+
+	stopped atomic.Bool // by Stop
 }
 
 func newStream(cancel context.CancelFunc) *Stream {
@@ -146,5 +171,19 @@ func (s *Stream) Next() Event {
 	}
 }
 
+// Stop ends the request after the step that runs, as one whose answer is complete.
+func (s *Stream) Stop() {
+	s.stopped.Store(true)
+	s.cancel()
+}
+
 // Cancel ends the request after the step that runs; its last event still comes.
 func (s *Stream) Cancel() { s.cancel() }
+
+// limit adds the request's own deadline to its context's.
+func (r *Request) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Deadline.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, r.Deadline)
+}

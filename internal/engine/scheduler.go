@@ -1,14 +1,16 @@
 package engine
 
 import (
+	"cmp"
 	"context"
-	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spillway/spillway/internal/kv"
 	"github.com/spillway/spillway/internal/sample"
 )
 
-// sequence is a request that runs: ids so far, and how many of them the cache holds.
+// sequence is a request that was accepted: ids so far, and how many of them the cache holds.
 type sequence struct {
 	req     Request
 	ctx     context.Context
@@ -18,16 +20,49 @@ type sequence struct {
 	owned   bool // the cache goes with the sequence
 	sampler *sample.Sampler
 	stream  *Stream
+
+	mask   []uint64 // what the constraint allows next,
+	masked bool     // if it forbids anything
+	beam   *beam    // nil: the answer does not branch
+
+	arrival   int64 // rank in the order of arrival
+	overtaken int   // times that a later request was given a seat before this one
+	rowsGiven int   // positions of the prompt that Request.Rows has had
+	reused    int   // positions of the prompt that the cache had
+	again     bool  // it gave way before and is computed again
+	broken    error // what it held could not be given back
+	since     time.Time
+	seated    time.Time // when it got a seat first
 }
 
 // prompt reports whether rows of the prompt are still to be run.
 func (s *sequence) prompt() bool { return s.done < len(s.req.IDs) }
+
+// behind is how many known ids are not in the cache.
+func (s *sequence) behind() int { return len(s.ids) - s.done }
+
+// answering reports whether the next rows go on with an answer, a token or those that were forced. What is
+// computed again after a preemption comes in chunks like a prompt.
+func (s *sequence) answering() bool { return !s.prompt() && s.behind() <= mostForced }
+
+// mostForced is how many rows of one step still count as those of an answer.
+const mostForced = 16
 
 // alone reports whether the sequence's next rows must not share a step.
 func (s *sequence) alone() bool { return s.req.Tap != nil || s.req.Shape != nil && s.prompt() }
 
 // length is the most positions that the sequence can need.
 func (s *sequence) length() int { return len(s.req.IDs) + s.req.MaxTokens }
+
+// lacks is how many blocks the sequence does not hold for the ids that are known and the next one.
+func (s *sequence) lacks() int {
+	return max(kv.Blocks(min(len(s.ids)+1, s.length()))-s.cache.Blocks(), 0)
+}
+
+// before is the order in which sequences are served: by priority, then by arrival.
+func before(a, b *sequence) int {
+	return cmp.Or(cmp.Compare(a.req.Priority, b.req.Priority), cmp.Compare(a.arrival, b.arrival))
+}
 
 // part is what one sequence does in a step.
 type part struct {
@@ -38,112 +73,286 @@ type part struct {
 
 // scheduler decides which sequences run a step and how many rows each. It touches no tensors.
 type scheduler struct {
-	rows     int // most rows of a step
-	headRows int // most rows of a step that reach the head
-	most     int // sequences that run at once at most; 0: any number
-	// running is the accepted requests in order of arrival; those beyond the first most wait.
-	running []*sequence
+	rows     int       // most rows of a step
+	headRows int       // most rows of a step that reach the head
+	most     int       // seats: sequences that run at once at most; 0: any number
+	cache    *kv.Cache // whose blocks there are
+	streams  bool      // a step is a sweep over weights that stream
+	now      func() time.Time
+	// running are the sequences that have a seat, waiting those that have none; both in order.
+	running, waiting []*sequence
+
+	arrivals  int64
+	preempted int64
 }
 
-// admitted are the sequences that may run now.
-func (s *scheduler) admitted() []*sequence {
-	if s.most > 0 && len(s.running) > s.most {
-		return s.running[:s.most]
-	}
-	return s.running
+const (
+	// overtakings is how often a request may be overtaken by one that finds more of its prompt in the cache.
+	overtakings = 8
+	// lookahead is how many waiting requests are looked at for that.
+	lookahead = 64
+)
+
+// accept takes a request in; it waits until next gives it a seat.
+func (s *scheduler) accept(q *sequence) {
+	s.arrivals++
+	q.arrival = s.arrivals
+	s.wait(q)
 }
 
-// next fills a step: first one row of every answer that runs, then chunks of prompts in order of
-// arrival. Sequences that have no room in the cache wait; if nobody can run, the youngest is failed
-// so that the others go on.
+func (s *scheduler) wait(q *sequence) { s.waiting = insert(s.waiting, q) }
+
+// insert keeps a list in order.
+func insert(list []*sequence, q *sequence) []*sequence {
+	i, _ := slices.BinarySearchFunc(list, q, before)
+	return slices.Insert(list, i, q)
+}
+
+// all are the sequences that were accepted and have not ended.
+func (s *scheduler) all() []*sequence { return slices.Concat(s.running, s.waiting) }
+
+// remove forgets a sequence that has ended.
+func (s *scheduler) remove(q *sequence) {
+	s.running, s.waiting = remove(s.running, q), remove(s.waiting, q)
+}
+
+func remove(list []*sequence, q *sequence) []*sequence {
+	return slices.DeleteFunc(list, func(r *sequence) bool { return r == q })
+}
+
+// next fills a step: first the rows of every answer that runs, then chunks of prompts, each in order. When
+// blocks run out those that come last in the order give way. If nobody can run, the last is failed so that
+// the others go on.
 func (s *scheduler) next() (parts []part, failed *sequence, err error) {
+	s.seat()
 	if len(s.running) == 0 {
 		return nil, nil, nil
 	}
-	if alone := s.alone(); alone != nil {
-		parts, err = s.add(nil, alone, s.rows, s.headRows)
+	f := filling{scheduler: s, rows: s.rows, heads: s.headRows}
+	if first := s.running[0]; first.alone() {
+		f.add(first)
 	} else {
-		parts, err = s.fill()
+		f.all(true)
+		f.all(false)
 	}
-	if len(parts) == 0 {
-		admitted := s.admitted()
-		return nil, admitted[len(admitted)-1], err
+	if len(f.parts) > 0 {
+		return f.parts, nil, nil
 	}
-	return parts, nil, nil
+	for _, q := range slices.Backward(s.running) {
+		if q.parked() { // another of its search has no room, or no seat
+			s.preempt(q)
+			return s.next()
+		}
+	}
+	return nil, s.running[len(s.running)-1], f.err
 }
 
-// alone returns the first sequence if it must not share a step.
-func (s *scheduler) alone() *sequence {
-	if first := s.running[0]; first.alone() {
-		return first
+// seat gives seats to waiting requests, as long as there are seats, and blocks for what is known of them. Running
+// requests of a later priority give way.
+func (s *scheduler) seat() {
+	for len(s.waiting) > 0 && (s.free() || s.later(s.waiting[0]) != nil) {
+		i := s.choose()
+		q := s.waiting[i]
+		for !s.fits(q) {
+			later := s.later(q)
+			if later == nil {
+				return
+			}
+			s.preempt(later)
+		}
+		for _, passed := range s.waiting[:i] {
+			passed.overtaken++
+		}
+		s.waiting = remove(s.waiting, q)
+		s.running = insert(s.running, q)
+		if q.seated.IsZero() {
+			q.seated = s.now()
+		}
+	}
+}
+
+// free reports whether there is a seat.
+func (s *scheduler) free() bool { return s.most == 0 || len(s.running) < s.most }
+
+// later is the last running sequence if it gives way to a waiting one for its priority; else nil.
+func (s *scheduler) later(q *sequence) *sequence {
+	if last := s.last(nil); last != nil && q.req.Priority < last.req.Priority {
+		return last
 	}
 	return nil
 }
 
-func (s *scheduler) fill() (parts []part, err error) {
-	rows, heads := s.rows, s.headRows
-	for _, prompts := range []bool{false, true} {
-		for _, q := range s.admitted() {
-			if q.prompt() != prompts || q.alone() || rows == 0 || heads == 0 {
-				continue
-			}
-			before := len(parts)
-			var e error
-			if parts, e = s.add(parts, q, rows, heads); e != nil {
-				err = e
-			}
-			if len(parts) > before {
-				p := parts[before]
-				rows, heads = rows-p.rows, heads-len(p.head)
-			}
+// choose returns which of the waiting requests is next: of those of the first one's priority the one of whose
+// prompt most is in the cache, unless that has passed over another too often.
+func (s *scheduler) choose() int {
+	best, most := 0, -1
+	for i, q := range s.waiting[:min(len(s.waiting), lookahead)] {
+		if q.req.Priority != s.waiting[0].req.Priority {
+			break
+		}
+		if n, _ := q.cache.Match(q.ids); n > most {
+			best, most = i, n
+		}
+		if q.overtaken >= overtakings {
+			break
 		}
 	}
-	return parts, err
+	return best
 }
 
-// add gives q its next rows.
-func (s *scheduler) add(parts []part, q *sequence, rows, heads int) ([]part, error) {
-	n := min(len(q.ids)-q.done, rows)
+// fits reports whether a waiting request may have a seat now: there is one, and blocks for its ids beside those
+// that the running ones are about to take. Alone, it always fits.
+func (s *scheduler) fits(q *sequence) bool {
+	if len(s.running) == 0 || !s.free() {
+		return s.free()
+	}
+	room := s.cache.Room()
+	for _, r := range s.running {
+		room -= r.lacks()
+	}
+	found, idle := q.cache.Match(q.ids)
+	return q.lacks()-found+idle <= room
+}
+
+// last is the running sequence that comes last in the order, of those after q (nil: of all), and can give way.
+// A cache that outlives its request cannot be computed again from the request alone, and who taps values has them once.
+func (s *scheduler) last(q *sequence) *sequence {
+	for _, r := range slices.Backward(s.running) {
+		if r == q {
+			return nil
+		}
+		if r.owned && r.req.Tap == nil && (q == nil || r.cache.Blocks() > 0) {
+			return r
+		}
+	}
+	return nil
+}
+
+// preempt takes a sequence's seat and blocks; it is computed again when it has its next turn.
+func (s *scheduler) preempt(q *sequence) {
+	s.preempted++
+	s.remove(q)
+	if !q.parked() {
+		s.wait(q)
+	}
+	q.done, q.again = 0, true
+	q.broken = q.cache.Release()
+}
+
+// filling is a step that is being put together.
+type filling struct {
+	*scheduler
+	rows, heads int // that are left
+	parts       []part
+	keys        []kv.Key // of the blocks that the step will fill
+	err         error    // why a sequence has found no room
+}
+
+// all adds the sequences that answer, or those that do not.
+func (f *filling) all(answering bool) {
+	for _, q := range slices.Clone(f.running) {
+		if q.answering() == answering && !q.alone() && !q.parked() && f.rows > 0 && f.heads > 0 && slices.Contains(f.running, q) {
+			f.add(q)
+		}
+	}
+}
+
+// add gives q its next rows. Who finds no block takes those of sequences that come later, or waits.
+func (f *filling) add(q *sequence) {
+	if !q.answering() && f.comes(q) {
+		return
+	}
+	n := min(q.behind(), f.rows)
 	if q.req.Shape != nil && q.prompt() {
 		n = len(q.req.IDs) - q.done
 	}
-	if q.req.Rows != nil && q.prompt() {
-		n = min(n, heads)
+	if q.everyRow() {
+		n = min(n, f.heads)
 	}
-	if err := q.cache.Grow(q.done + n); err != nil {
-		return parts, err
-	}
-	return append(parts, part{seq: q, rows: n, head: q.headRows(n)}), nil
-}
-
-// headRows lists the rows, of the next n, whose logits are wanted: all of a prompt if the request
-// asks for them, and the last one if an answer token follows.
-func (s *sequence) headRows(n int) []int {
-	if s.req.Rows != nil && s.prompt() {
-		all := make([]int, n)
-		for i := range all {
-			all[i] = i
+	for {
+		err := q.cache.Grow(q.done + n)
+		if err == nil {
+			break
 		}
-		return all
+		last := f.last(q)
+		if last == nil {
+			f.err = err
+			return
+		}
+		f.giveUp(last)
 	}
-	if s.done+n == len(s.ids) && s.req.MaxTokens > 0 {
-		return []int{n - 1}
-	}
-	return nil
+	p := part{seq: q, rows: n, head: q.headRows(n)}
+	f.parts = append(f.parts, p)
+	f.rows, f.heads = f.rows-n, f.heads-p.logits()
+	f.keys = q.cache.Keys(f.keys, q.ids, q.done+n)
 }
 
-func (s *scheduler) remove(q *sequence) {
-	for i, r := range s.running {
-		if r == q {
-			s.running = append(s.running[:i:i], s.running[i+1:]...)
+// comes takes for q what the cache has of its next positions, and reports whether q waits a step because another
+// sequence of this one computes what comes next. Where a step is a sweep over weights that stream, that pays
+// only if it is half of what q has to compute.
+func (f *filling) comes(q *sequence) bool {
+	if q.req.Rows != nil && !q.req.LastRow || q.req.Tap != nil || q.req.Shape != nil {
+		return false
+	}
+	if n := q.cache.Reuse(q.ids); q.owned {
+		if !q.again {
+			q.reused += n - q.done
+		}
+		q.done = n
+	}
+	if len(f.parts) == 0 {
+		return false
+	}
+	n := 0
+	for _, k := range q.cache.Keys(nil, q.ids, len(q.ids)-1) {
+		if !slices.Contains(f.keys, k) {
+			break
+		}
+		n += kv.BlockTokens
+	}
+	return n > 0 && (!f.streams || 2*n >= q.behind())
+}
+
+// giveUp preempts a sequence and takes its part out of the step.
+func (f *filling) giveUp(q *sequence) {
+	f.preempt(q)
+	for i, p := range f.parts {
+		if p.seq == q {
+			f.rows, f.heads = f.rows+p.rows, f.heads+p.logits()
+			f.parts = slices.Delete(f.parts, i, i+1)
 			return
 		}
 	}
 }
 
-// TooLongError says that a request needs more positions than the engine's context.
-type TooLongError struct{ Prompt, MaxTokens, Context int }
+// logits is how many rows of a part pass the head.
+func (p *part) logits() int {
+	if p.seq.req.Hidden {
+		return 0
+	}
+	return len(p.head)
+}
 
-func (e *TooLongError) Error() string {
-	return fmt.Sprintf("the prompt of %d tokens and %d more do not fit in a context of %d: raise --context or lower --max-tokens", e.Prompt, e.MaxTokens, e.Context)
+// everyRow reports whether the logits of all of the next rows are wanted, and not given out yet.
+func (s *sequence) everyRow() bool {
+	return s.req.Rows != nil && s.prompt() && !s.req.Hidden && s.rowsGiven < len(s.req.IDs)
+}
+
+// headRows lists the rows, of the next n, whose logits or states are wanted: all of a prompt if the request
+// asks for them, and the last one if an answer token follows.
+func (s *sequence) headRows(n int) []int {
+	last := s.done+n == len(s.ids)
+	if s.req.Rows != nil && s.prompt() && !s.req.LastRow {
+		var all []int
+		for i := range n {
+			if at := s.done + i; at >= s.rowsGiven && at < len(s.req.IDs) || at+1 == len(s.ids) {
+				all = append(all, i)
+			}
+		}
+		return all
+	}
+	if last && (s.req.MaxTokens > 0 || s.req.LastRow) {
+		return []int{n - 1}
+	}
+	return nil
 }

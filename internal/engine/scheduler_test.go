@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 
@@ -15,12 +16,15 @@ import (
 )
 
 // board is the state of one text file under testdata/scheduler. Sequences are names; every step takes
-// the rows that were planned, and an answer's next token follows at once, as in Engine.advance.
+// the rows that were planned, and an answer's next token follows at once, as in Engine.choose.
 type board struct {
-	sched  scheduler
-	ledger *budget.Ledger
-	cache  *kv.Cache
-	names  map[*sequence]string
+	sched   scheduler
+	ledger  *budget.Ledger
+	cache   *kv.Cache
+	names   map[*sequence]string
+	seed    int32 // of the next prompt's tokens
+	root    kv.Key
+	prompts map[string][]int32
 }
 
 func TestScheduler(t *testing.T) {
@@ -36,45 +40,79 @@ func TestScheduler(t *testing.T) {
 				return b.steps(t, d)
 			case "end":
 				b.end(t, b.named(d.CmdArgs[0].Key))
+			case "force":
+				b.force(t, d)
+			case "cache":
+				s := b.cache.Stats()
+				return fmt.Sprintf("blocks %d, used %d, idle %d, evicted %d; tokens asked %d, found %d; preempted %d\n",
+					s.Blocks, s.Used, s.Idle, s.Evictions, s.Queried, s.Hit, b.sched.preempted)
 			default:
 				t.Fatalf("unknown command %s", d.Cmd)
 			}
 			return b.state()
 		})
-		for q := range b.names {
-			b.end(t, q)
-		}
-		if used := b.ledger.Snapshot().Used; used != 0 {
-			t.Errorf("%d bytes are still leased", used)
-		}
+		b.clear(t)
 	})
 }
 
-// new rows=… heads=… blocks=…: the limits of a step, and the blocks of 16 positions that there are.
-func (b *board) new(t *testing.T, d *datadriven.TestData) {
+// clear ends everything and fails if something is left.
+func (b *board) clear(t *testing.T) {
 	for q := range b.names {
 		b.end(t, q)
 	}
-	var blocks int
-	b.names = map[*sequence]string{}
-	d.ScanArgs(t, "rows", &b.sched.rows)
-	d.ScanArgs(t, "heads", &b.sched.headRows)
-	d.ScanArgs(t, "blocks", &blocks)
-	shape := kv.Shape{Type: kernel.CacheF16, Layers: []nn.CacheLayer{{KVHeads: 1, KDim: 8, VDim: 8}}}
-	b.ledger = budget.New(int64(blocks * shape.BlockBytes()))
-	var err error
-	if b.cache, err = kv.New(b.ledger, shape, 0); err != nil {
-		t.Fatal(err)
+	if s := b.cache.Stats(); s.Used != 0 {
+		t.Errorf("%d blocks are in use", s.Used)
+	}
+	if err := b.cache.Close(); err != nil {
+		t.Error(err)
+	}
+	if used := b.ledger.Snapshot().Used; used != 0 {
+		t.Errorf("%d bytes are still leased", used)
 	}
 }
 
-// submit name prompt=… [max=…] [rows] [tap] [shape]
+// new rows=… heads=… blocks=… [seats=…] [streams]: the limits of a step, the blocks of 16 positions that there are,
+// whether a step is a sweep.
+func (b *board) new(t *testing.T, d *datadriven.TestData) {
+	if b.cache != nil {
+		b.clear(t)
+	}
+	var blocks int
+	*b = board{names: map[*sequence]string{}, root: kv.Root("test"), prompts: map[string][]int32{}}
+	b.sched.now = time.Now
+	d.ScanArgs(t, "rows", &b.sched.rows)
+	d.ScanArgs(t, "heads", &b.sched.headRows)
+	d.ScanArgs(t, "blocks", &blocks)
+	d.MaybeScanArgs(t, "seats", &b.sched.most)
+	b.sched.streams = d.HasArg("streams")
+	shape := kv.Shape{Type: kernel.CacheF16, Layers: []nn.CacheLayer{{KVHeads: 1, KDim: 8, VDim: 8}}}
+	bytes := int64(blocks * shape.BlockBytes())
+	b.ledger = budget.New(bytes)
+	var err error
+	if b.cache, err = kv.New(b.ledger, shape, bytes); err != nil {
+		t.Fatal(err)
+	}
+	b.sched.cache = b.cache
+}
+
+// submit name prompt=… [max=…] [priority=…] [like=name,tokens] [rows] [tap] [shape] [kept]
 func (b *board) submit(t *testing.T, d *datadriven.TestData) string {
-	q := &sequence{cache: b.cache.NewSequence(), stream: newStream(func() {})}
+	q := &sequence{cache: b.cache.NewSequence(), owned: true, stream: newStream(func() {})}
+	q.cache.Share(b.root)
 	var n int
 	d.ScanArgs(t, "prompt", &n)
 	d.MaybeScanArgs(t, "max", &q.req.MaxTokens)
+	d.MaybeScanArgs(t, "priority", &q.req.Priority)
 	q.req.IDs = make([]int32, n)
+	b.seed++
+	for i := range q.req.IDs {
+		q.req.IDs[i] = 1000*b.seed + int32(i)
+	}
+	var like string
+	if d.MaybeScanArgs(t, "like", &like, &n) {
+		copy(q.req.IDs[:n], b.prompts[like])
+	}
+	b.prompts[d.CmdArgs[0].Key] = q.req.IDs
 	q.ids = slices.Clone(q.req.IDs)
 	if d.HasArg("rows") {
 		q.req.Rows = func(int, []float32) error { return nil }
@@ -85,8 +123,11 @@ func (b *board) submit(t *testing.T, d *datadriven.TestData) string {
 	if d.HasArg("shape") {
 		q.req.Shape = &nn.Segment{}
 	}
+	if d.HasArg("kept") {
+		q.owned, q.cache = false, b.cache.NewSequence()
+	}
 	b.names[q] = d.CmdArgs[0].Key
-	b.sched.running = append(b.sched.running, q)
+	b.sched.accept(q)
 	return b.state()
 }
 
@@ -114,13 +155,23 @@ func (b *board) steps(t *testing.T, d *datadriven.TestData) string {
 
 func (b *board) advance(t *testing.T, p part) {
 	q := p.seq
-	q.done += p.rows
-	if q.done == len(q.ids) && len(q.ids) < q.length() {
-		q.ids = append(q.ids, 0)
+	if err := q.advance(part{seq: q, rows: p.rows, head: p.head}, 0, nil); err != nil {
+		t.Error(err)
 	}
-	if len(q.ids) == q.length() && (q.done == len(q.ids) || q.req.MaxTokens > 0) {
+	if q.behind() == 0 && len(q.ids) < q.length() {
+		q.ids = append(q.ids, int32(len(q.ids)))
+	}
+	if len(q.ids) == q.length() && (q.behind() == 0 || q.req.MaxTokens > 0) {
 		b.end(t, q)
 	}
+}
+
+// force name n=…: tokens that follow without a choice.
+func (b *board) force(t *testing.T, d *datadriven.TestData) {
+	var n int
+	d.ScanArgs(t, "n", &n)
+	q := b.named(d.CmdArgs[0].Key)
+	q.ids = append(q.ids, make([]int32, n)...)
 }
 
 func (b *board) end(t *testing.T, q *sequence) {
@@ -140,14 +191,21 @@ func (b *board) named(name string) *sequence {
 	return nil
 }
 
-// state lists who runs: how many positions are cached, of how many known ids.
+// state lists who runs: how many positions are cached, of how many known ids; then who waits.
 func (b *board) state() string {
-	var out []string
-	for _, q := range b.sched.running {
-		out = append(out, fmt.Sprintf("%s %d/%d", b.names[q], q.done, len(q.ids)))
+	list := func(qs []*sequence) string {
+		var out []string
+		for _, q := range qs {
+			out = append(out, fmt.Sprintf("%s %d/%d", b.names[q], q.done, len(q.ids)))
+		}
+		return strings.Join(out, ", ")
 	}
-	if out == nil {
-		return "nobody runs\n"
+	out := "nobody runs"
+	if len(b.sched.running) > 0 {
+		out = list(b.sched.running)
 	}
-	return strings.Join(out, ", ") + "\n"
+	if len(b.sched.waiting) > 0 {
+		out += "; waiting: " + list(b.sched.waiting)
+	}
+	return out + "\n"
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // house is the order of the rooms from the bottom up. A package imports rooms of earlier lines
-// alone; rooms on one line do not know each other. The root package and the commands see all.
+// alone; rooms on one line do not know each other. The root package sees all but those over it, the commands all.
 var house = [][]string{
 	{"machine"},
 	{"report"},
@@ -24,14 +24,18 @@ var house = [][]string{
 	{"trace"},
 	{"pager"},
 	{"plan"},
-	{"synth"},
+	{"synth", "packer"},
 	{"nn"},
 	{"models"},
 	{"kv"},
 	{"tokenizer"},
 	{"sample", "grammar", "chat"},
 	{"engine"},
+	{"server"},
 }
+
+// overRoot are rooms above the root package, which they import and which does not know them.
+var overRoot = []string{"server"}
 
 // testRooms are for tests and for the measurements under bench: no other code imports them.
 var testRooms = []string{"testutil", "captest", "lint"}
@@ -63,8 +67,11 @@ func arrowFindings(p *listed) []finding {
 		to, down := internalRoom(imported)
 		switch {
 		case isTestRoom(from) || strings.HasPrefix(room(p.ImportPath), "bench/"):
+		case inside && !down && room(imported) == "" && slices.Contains(overRoot, from):
 		case inside && !down:
 			out = append(out, finding{room(p.ImportPath), fmt.Sprintf("imports %q, which is above it", imported)})
+		case !inside && room(p.ImportPath) == "" && slices.Contains(overRoot, to):
+			out = append(out, finding{room(p.ImportPath), fmt.Sprintf("imports %s, which is over it", to)})
 		case down && isTestRoom(to):
 			out = append(out, finding{room(p.ImportPath), fmt.Sprintf("imports %s, which is for tests", to)})
 		case inside && from != to && rank(to) >= rank(from):
@@ -100,6 +107,10 @@ func TestArrowsSelf(t *testing.T) {
 		{in("kernel"), []string{modulePath}, []string{"which is above it"}},
 		{in("kernel"), []string{modulePath + "/cmd/spillway"}, []string{"which is above it"}},
 		{in("plan"), []string{in("testutil")}, []string{"which is for tests"}},
+		{in("server/openai"), []string{modulePath, in("server"), in("engine")}, nil},
+		{in("server"), []string{modulePath + "/cmd/spillway"}, []string{"which is above it"}},
+		{in("engine"), []string{in("server")}, []string{"which is not below engine"}},
+		{modulePath, []string{in("server")}, []string{"imports server, which is over it"}},
 		{in("attic"), nil, []string{"no such room"}},
 	} {
 		wantFindings(t, arrowFindings(&listed{ImportPath: c.from, Imports: c.to}), c.want...)

@@ -52,7 +52,11 @@ func (s *source) together(t *checkpoint.Tensor, experts, rows, cols int) (*layou
 	}
 	st := &layout.Stack{Name: t.Name, Type: typ, Rows: rows, Cols: cols, At: make([]layout.Place, experts)}
 	for e := range st.At {
-		st.At[e] = layout.Place{File: int32(t.File), Offset: t.Offset + int64(e)*st.Bytes()}
+		at, n := t.At(int64(e) * st.Bytes())
+		if n < st.Bytes() {
+			return nil, fmt.Errorf("tensor %s: a matrix of %d bytes does not fit its slices", t.Name, st.Bytes())
+		}
+		st.At[e] = layout.Place{File: int32(t.File), Offset: at}
 	}
 	return st, nil
 }

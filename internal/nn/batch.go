@@ -27,8 +27,10 @@ type Segment struct {
 	Positions [][3]int32
 	Mask      kernel.MaskKind
 	Spans     []kernel.Span // for the mask kernel.Spans
-	// Head lists the rows of the segment, in rising order, whose logits are wanted.
+	// Head lists the rows of the segment, in rising order, whose logits are wanted,
 	Head []int
+	// or with Hidden their hidden states after the last norm.
+	Hidden bool
 	// RopeLength is the length that length-dependent rope scalings use: prompt + the request's own
 	// max_tokens, or the model's trained limit (docs/numerics.md).
 	RopeLength int
@@ -55,6 +57,9 @@ type Batch struct {
 	// Tap receives named intermediate values, rows × width; nil for none. Names are those of
 	// TapNames. The slice is valid during the call only.
 	Tap func(name string, rows, width int, values []float32)
+	// Hidden is set by Forward: the states that segments with Hidden want, rows × the model's Hidden. They are valid
+	// until the next pass.
+	Hidden []float32
 }
 
 // Rows is the number of rows of the batch.
@@ -70,7 +75,9 @@ func (b *Batch) Rows() int {
 func (b *Batch) HeadRows() int {
 	n := 0
 	for _, s := range b.Segments {
-		n += len(s.Head)
+		if !s.Hidden {
+			n += len(s.Head)
+		}
 	}
 	return n
 }

@@ -132,6 +132,9 @@ func (r *run) prepare() {
 
 // rowsOf is how many of the rows are a segment's.
 func (r *run) rowsOf(s *Segment) int {
+	if r.head && s.Hidden {
+		return 0
+	}
 	if r.head {
 		return len(s.Head)
 	}
@@ -195,14 +198,9 @@ func (r *run) finish(x, h []float32) ([]float32, error) {
 		r.norm(r.m.norm, h, x, hidden)
 		r.tap("final_norm", hidden, h)
 	}
-	n, row := 0, 0
-	for _, s := range r.batch.Segments {
-		for _, i := range s.Head {
-			kernel.RMSNorm(h[n*hidden:][:hidden], x[(row+i)*hidden:][:hidden], r.env.Pager.Vector(r.m.norm.weight), r.m.norm.eps)
-			n++
-		}
-		row += s.Rows()
-	}
+	n := r.normWanted(h, x, false)
+	r.batch.Hidden = h[n*hidden:]
+	r.batch.Hidden = r.batch.Hidden[:r.normWanted(r.batch.Hidden, x, true)*hidden]
 	h = h[:n*hidden]
 	if r.m.head == nil || n == 0 {
 		return h, nil
@@ -213,6 +211,21 @@ func (r *run) finish(x, h []float32) ([]float32, error) {
 		return nil, err
 	}
 	return logits, nil
+}
+
+// normWanted norms the rows whose logits, or whose hidden states, are wanted into dst, and returns how many.
+func (r *run) normWanted(dst, x []float32, states bool) (n int) {
+	hidden, row := r.m.Layout.Hidden, 0
+	for _, s := range r.batch.Segments {
+		for _, i := range s.Head {
+			if s.Hidden == states {
+				kernel.RMSNorm(dst[n*hidden:][:hidden], x[(row+i)*hidden:][:hidden], r.env.Pager.Vector(r.m.norm.weight), r.m.norm.eps)
+				n++
+			}
+		}
+		row += s.Rows()
+	}
+	return n
 }
 
 // integer says whether any of the matrices needs the 16-bit form of its input.

@@ -89,7 +89,7 @@ func (p *Pager) indexExperts() error {
 	if place.Slots == 0 {
 		return nil
 	}
-	r, err := policy.New(p.rule, p.shape(), nil)
+	r, err := policy.New(p.rule, p.shape(), p.profile)
 	if err != nil {
 		return err
 	}

@@ -40,7 +40,8 @@ type Config struct {
 	Placement *layout.Placement // from the planner, for this model
 	Files     []vfs.File        // by Matrix.File; they stay open until Close has returned
 	Ledger    *budget.Ledger
-	Policy    string // which experts stay in memory; empty is policy.Default
+	Policy    string  // which experts stay in memory; empty is policy.Default
+	Profile   []int64 // for the policy static, see policy.New
 	// Prediction of experts; PredictAuto is the default.
 	Prediction Prediction
 }
@@ -48,14 +49,16 @@ type Config struct {
 // Pager owns the weights of one model. One sweep runs at a time, driven by one goroutine; Rows,
 // Vector and Stats can be called by others meanwhile.
 type Pager struct {
-	model *layout.Model
-	place *layout.Placement
-	files []vfs.File
-	rule  string           // which experts stay
-	order []*layout.Matrix // of the sweep
-	kind  []kinds          // of each of them
-	parts [][]piece        // by Matrix.ID, in rising row order
+	model   *layout.Model
+	place   *layout.Placement
+	files   []vfs.File
+	profile []int64          // for the rule static
+	rule    string           // which experts stay
+	order   []*layout.Matrix // of the sweep
+	kind    []kinds          // of each of them
+	parts   [][]piece        // by Matrix.ID, in rising row order
 
+	ledger  *budget.Ledger
 	memory  memory
 	vectors [][]float32 // by Vector.ID
 	lookups []byte      // one look-up buffer for each reader, the last one for the caller
@@ -107,8 +110,10 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	p := &Pager{
 		model: c.Model, place: c.Placement, files: c.Files, arrived: make(chan struct{}, 1),
 	}
+	p.ledger = c.Ledger
 	p.work.L, p.rested.L = &p.mu, &p.mu
 	p.rule = cmp.Or(c.Policy, policy.Default)
+	p.profile = c.Profile
 	p.experts.guess.mode = c.Prediction
 	p.index()
 	err := p.indexExperts()

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/layout"
 	"github.com/spillway/spillway/internal/mem"
 )
@@ -94,10 +95,16 @@ func (p *Pager) Resize(place *layout.Placement) error {
 	if place.Align != p.place.Align || place.Page != p.place.Page || place.ReadScratch != p.place.ReadScratch {
 		return errors.New("pager: internal error: a placement for other files")
 	}
+	// Who can do without memory is asked before anything changes.
+	room, err := p.ledger.Reserve(budget.Weights, max(total(place)-total(p.place), 0), whatPinned)
+	if err != nil {
+		return err
+	}
 	p.looking.Lock()
 	defer p.looking.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer func() { _ = room.Release() }()
 	switch {
 	case p.closed:
 		return ErrClosed
@@ -110,7 +117,9 @@ func (p *Pager) Resize(place *layout.Placement) error {
 	for p.flying > 0 || p.experts.next < len(p.experts.queue) {
 		p.rested.Wait()
 	}
-	err := p.move(place)
+	if err = room.Release(); err == nil {
+		err = p.move(place)
+	}
 	p.moving = false
 	if err != nil {
 		p.broken = fmt.Errorf("pager: the memory could not be divided anew: %w", err)
@@ -118,6 +127,11 @@ func (p *Pager) Resize(place *layout.Placement) error {
 	p.startReaders()
 	p.work.Broadcast()
 	return p.broken
+}
+
+// total is the memory of a placement without vectors, which are always there.
+func total(p *layout.Placement) int64 {
+	return p.PinnedMemory() + p.Experts.Memory() + p.StagingMemory()
 }
 
 // Break lets no sweep begin any more, because of err, which it returns.

@@ -42,14 +42,28 @@ func (s *sizes) experts(p *layout.Placement) *Experts {
 	}
 }
 
-// reads is the bytes of experts that a pass of rows through all layers reads from the drive, if every
+// missed is the part of the experts that a pass needs and does not find in memory: if the routing is not known, every
 // expert is as likely as any other.
-func (e *Experts) reads(rows int) float64 {
-	if e == nil || e.Resident() {
+func (e *Experts) missed(r Routing, rows int) float64 {
+	switch {
+	case e.Resident():
 		return 0
+	case r.Known && rows == 1:
+		return 1 - r.Hits
 	}
-	miss := 1 - float64(e.Slots)/float64(e.Layers*e.Count)
-	return e.touched(rows) * float64(e.Bytes) * miss
+	return 1 - float64(e.Slots)/float64(e.Layers*e.Count)
+}
+
+// requests are the size and the number of the reads that a layer has in flight for so many missing experts.
+func (e *Experts) requests(p *Plan, missed float64) (size int64, depth float64) {
+	x := &p.Placement.Experts
+	each := e.Bytes / int64(e.Layers*e.Count)
+	if e.Slots == 0 {
+		return min(x.TileBytes, each), float64(min(x.Tiles, p.Placement.Readers))
+	}
+	ranges := int64(p.model.Experts[0].Bundle(0, p.Placement.Align).N)
+	size = min(each/ranges, x.Request)
+	return size, min(missed*float64(each)/float64(size), float64(p.Placement.Readers))
 }
 
 // touched is the part of the experts that so many rows use.

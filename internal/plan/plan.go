@@ -23,6 +23,7 @@ type Request struct {
 	KVTokenBytes  int64 // of one token in all layers
 	Context       int   // tokens of each sequence
 	Sequences     int   // that run at once; 0 is 1
+	Shared        bool  // sequences share a pool for one context at least, instead of one each
 	KVBlockTokens int   // a sequence occupies whole blocks; 0 is 1
 	HeadRows      int   // rows of a batch that reach the head; 0 is Sequences
 

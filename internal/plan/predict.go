@@ -1,34 +1,158 @@
 package plan
 
+import "math"
+
 // Machine is what the computer can do.
 type Machine struct {
 	Drive  float64 // bytes/s that it reads
 	Memory float64 // bytes/s that it reads
 	Flops  float64 // operations/s of the kernels, for predictions
+	Cells  []Cell  // of the drive's profile, by rising size, then depth; nil: every request is as fast as the best
 	// Operations/s of the processor's multiply-adds: on binary32, and on 16-bit integers.
 	FloatPeak, IntegerPeak float64
 }
 
-// Prediction is the speed that a plan can reach. Limit names what bounds the decode: "drive",
-// "memory" or "compute".
+// Cell is the speed of one kind of requests to a drive.
+type Cell struct {
+	Size           int64 // bytes of a request
+	Depth          int   // requests in flight
+	BytesPerSecond float64
+}
+
+// speed is the drive's for requests of a size with some of them in flight: what it gives now, times the part of its
+// best that the profile has for them.
+func (m *Machine) speed(size int64, depth float64) float64 {
+	best, near := 0.0, math.Inf(1)
+	part := 0.0
+	for _, c := range m.Cells {
+		best = max(best, c.BytesPerSecond)
+		// Nearest in steps of doubling; a depth counts less than a size.
+		far := math.Abs(math.Log2(float64(c.Size)/float64(max(size, 1)))) + math.Abs(math.Log2(float64(c.Depth)/max(depth, 1)))/2
+		if far < near {
+			near, part = far, c.BytesPerSecond
+		}
+	}
+	if best == 0 {
+		return m.Drive
+	}
+	return m.Drive * part / best
+}
+
+// Costs is how long computing takes on a machine with weights that come from memory, in seconds; 0: not measured.
+type Costs struct {
+	Row       float64 // the products of one row, without head and experts
+	ChunkRow  float64 // those of a row of a long chunk
+	HeadRow   float64 // the head, for one row
+	Expert    float64 // one expert with one row
+	ExpertRow float64 // a row with one of its experts, in a long chunk
+}
+
+// Routing is how the experts of a mixture are chosen, as far as a prediction needs it. The zero value is uniform
+// routing, which no cache can foresee.
+type Routing struct {
+	Known bool
+	Hits  float64   // share of the experts of an answer's row that are in memory
+	Rates []float64 // shares of rows that choose each expert of all layers
+}
+
+// touched is the part of the experts that so many rows use.
+func (r *Routing) touched(e *Experts, rows int) float64 {
+	if len(r.Rates) == 0 {
+		return e.touched(rows)
+	}
+	sum := 0.0
+	for _, rate := range r.Rates {
+		sum += 1 - math.Pow(1-min(rate, 1), float64(rows))
+	}
+	return sum / float64(len(r.Rates))
+}
+
+// Case is what a prediction is made of.
+type Case struct {
+	Machine
+	Costs
+	Routing
+	Prompt int // tokens; 0: a long one
+}
+
+// Prediction is the speed that a plan will reach. Limit names what bounds the decode: "drive", "memory" or "compute".
 type Prediction struct {
 	Decode  float64 // tokens/s of one sequence
 	Prefill float64 // tokens/s
 	Limit   string
 }
 
-// Predict says how fast a plan will be if reading and computing overlap fully.
-func (p *Plan) Predict(m Machine) Prediction {
-	sweep := func(rows int) (float64, string) {
-		active := float64(p.PinnedBytes + p.StreamedBytes)
-		if p.Experts != nil {
-			active += p.Experts.touched(rows) * float64(p.Experts.Bytes)
-		}
-		return slowest(m, float64(p.ReadBytes)+p.Experts.reads(rows), active, rate(float64(rows)*float64(p.model.FlopsPerToken), m.Flops))
+// Predict says how fast a plan will be. Reads of the trunk overlap with all that computes. Those of experts begin when
+// their layer is known to need them, and overlap with its other experts alone.
+func (p *Plan) Predict(c Case) Prediction {
+	one, limit := p.pass(&c, 1)
+	one += c.HeadRow
+	tokens := c.Prompt
+	if tokens <= 0 {
+		tokens = p.Chunk
 	}
-	one, limit := sweep(1)
-	chunk, _ := sweep(p.Chunk)
-	return Prediction{Decode: rate(1, one), Prefill: rate(float64(p.Chunk), chunk), Limit: limit}
+	prompt := c.HeadRow + p.attention(&c, tokens)
+	for at := 0; at < tokens; at += p.Chunk {
+		seconds, _ := p.pass(&c, min(p.Chunk, tokens-at))
+		prompt += seconds
+	}
+	return Prediction{Decode: rate(1, one), Prefill: rate(float64(tokens), prompt), Limit: limit}
+}
+
+// attention is how long a prompt's attention computes: its products are as fast as those of weights.
+func (p *Plan) attention(c *Case, tokens int) float64 {
+	operations, _ := p.model.AttentionWork(0, tokens)
+	return rate(operations, c.Flops)
+}
+
+// pass is how long rows take from the embedding to the last layer, and what bounds that.
+func (p *Plan) pass(c *Case, rows int) (float64, string) {
+	n := float64(rows)
+	active, compute := float64(p.PinnedBytes+p.StreamedBytes), n*c.ChunkRow
+	if rows == 1 {
+		compute = c.Row
+	}
+	if c.Row == 0 {
+		compute = rate(n*float64(p.model.FlopsPerToken), c.Flops)
+	}
+	seconds, limit := slowest(c.Machine, 0, active, compute)
+	if c.Row > 0 { // measured with weights that come from memory
+		seconds = compute
+	}
+	if read := rate(float64(p.ReadBytes), c.speed(p.requests())); read > seconds {
+		seconds, limit = read, "drive"
+	}
+	if p.Experts == nil {
+		return seconds, limit
+	}
+	experts, bound := p.experts(c, rows)
+	if experts > seconds {
+		limit = bound
+	}
+	return seconds + experts, limit
+}
+
+// experts is how long the experts of a pass take in all layers.
+func (p *Plan) experts(c *Case, rows int) (float64, string) {
+	e := p.Experts
+	each := float64(e.Bytes) / float64(e.Layers*e.Count)
+	used := c.touched(e, rows) * float64(e.Count) // of a layer
+	missed := used * e.missed(c.Routing, rows)
+	compute := used * c.Expert
+	if rows > 1 {
+		compute = max(float64(rows*e.Used)*c.ExpertRow, compute)
+	}
+	last := 0.0 // computes when nothing is left to read
+	if missed > 0 {
+		last = compute / used
+	}
+	compute = max(compute, rate(used*each, c.Memory))
+	request, depth := e.requests(p, missed)
+	read := rate(missed*each, c.speed(request, depth))
+	if read > compute {
+		return float64(e.Layers) * (read + last), "drive"
+	}
+	return float64(e.Layers) * compute, "memory"
 }
 
 func rate(n, seconds float64) float64 {
@@ -105,4 +229,15 @@ func (p *Plan) ExpertWork(read int64) int64 {
 		return read
 	}
 	return -1
+}
+
+// requests are the mean size of the reads of the trunk, and how many are in flight.
+func (p *Plan) requests() (size int64, depth float64) {
+	n := int64(0)
+	for i := range p.Placement.Units {
+		if u := &p.Placement.Units[i]; !u.Pinned {
+			n += int64(u.Tiles())
+		}
+	}
+	return p.ReadBytes / max(n, 1), float64(p.Placement.Readers)
 }

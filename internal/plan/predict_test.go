@@ -72,7 +72,7 @@ func TestPredict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := p.Predict(machineSpeed)
+	got := p.Predict(Case{Machine: machineSpeed})
 	if want := 1.5e9 / float64(p.ReadBytes); got.Limit != "drive" || !alike(got.Decode, want) {
 		t.Errorf("%+v, want %.3f tokens/s by the drive", got, want)
 	}
@@ -83,11 +83,11 @@ func TestPredict(t *testing.T) {
 	if p, err = Make(r); err != nil {
 		t.Fatal(err)
 	}
-	got = p.Predict(machineSpeed)
+	got = p.Predict(Case{Machine: machineSpeed})
 	if want := 17e9 / float64(layouttest.SweptBytes(m)); got.Limit != "memory" || !alike(got.Decode, want) {
 		t.Errorf("%+v, want %.3f tokens/s by memory", got, want)
 	}
-	if none := p.Predict(Machine{}); none.Decode != 0 || none.Prefill != 0 {
+	if none := p.Predict(Case{}); none.Decode != 0 || none.Prefill != 0 {
 		t.Errorf("a prediction for an unknown machine: %+v", none)
 	}
 }

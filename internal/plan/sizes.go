@@ -32,6 +32,10 @@ const (
 	// each tile then takes many requests of its reader, so that more readers help less than longer tiles.
 	wideReaders = 4
 	rowShare    = 64 // so does the scratch of a longer prefill chunk
+	// A cache that sequences share takes up to this part of what the least leaves where weights are streamed:
+	// who shares a sweep reads nothing for it. Where they are in memory it may take half of what they leave.
+	cacheShare    = 4
+	residentCache = 2
 
 	firstRows    = 16      // of the chunk at the least budget,
 	firstScratch = 4 << 20 // or fewer if they need more than this
@@ -44,6 +48,7 @@ const (
 type sizes struct {
 	r       *Request
 	kv      int64
+	kvMost  int64 // that a shared cache can use
 	vectors int64
 	rowMin  int // of a chunk
 	rowMax  int
@@ -53,7 +58,11 @@ type sizes struct {
 func newSizes(r *Request) *sizes {
 	s := &sizes{r: r}
 	blocks := (int64(r.Context) + int64(r.KVBlockTokens) - 1) / int64(r.KVBlockTokens)
-	s.kv = blocks * int64(r.KVBlockTokens) * int64(r.Sequences) * r.KVTokenBytes
+	s.kv = blocks * int64(r.KVBlockTokens) * r.KVTokenBytes
+	s.kvMost = s.kv * int64(r.Sequences)
+	if !r.Shared {
+		s.kv = s.kvMost
+	}
 	s.placer = newPlacer(r)
 	s.vectors = s.placer.pages(r.Model.VectorBytes())
 	s.rowMin = firstRows
@@ -62,6 +71,9 @@ func newSizes(r *Request) *sizes {
 	}
 	s.rowMax = min(r.MaxChunk, max(r.Context, 1)*r.Sequences)
 	s.rowMin = max(min(s.rowMin, s.rowMax), r.Sequences, 1)
+	if r.Shared { // prompts go on beside as many answers
+		s.rowMin = r.Sequences + firstRows
+	}
 	s.rowMax = max(s.rowMax, s.rowMin)
 	return s
 }
@@ -70,6 +82,14 @@ func newSizes(r *Request) *sizes {
 func (s *sizes) activation(rows int) int64 {
 	m := s.r.Model
 	return s.placer.pages(s.r.FixedScratch + int64(rows)*m.ScratchPerRow + int64(min(rows, s.r.HeadRows))*m.ScratchPerHeadRow)
+}
+
+// growCache gives a shared cache up to n bytes more, in whole blocks, and returns what it took.
+func (s *sizes) growCache(n int64) int64 {
+	block := max(int64(s.r.KVBlockTokens)*s.r.KVTokenBytes, 1)
+	n = max(min(n, s.kvMost-s.kv), 0) / block * block
+	s.kv += n
+	return n
 }
 
 // tables is what page tables may take under a budget.
@@ -124,6 +144,7 @@ func (s *sizes) resident(p *Plan) bool {
 		return false
 	}
 	try.Resident = true
+	left -= s.growCache(left / residentCache)
 	try.Chunk = s.rows(s.activation(s.rowMin) + left)
 	all := try
 	all.Placement = s.placer.resident(true)
@@ -157,6 +178,7 @@ func (s *sizes) rows(bytes int64) int {
 // busy.
 func (s *sizes) stream(p *Plan) {
 	spare := p.Budget - p.Least
+	spare -= s.growCache(spare / cacheShare)
 	share := int64(rowShare)
 	if len(s.r.Model.Experts) > 0 {
 		share = expertRowShare

@@ -76,10 +76,11 @@ type IO struct {
 
 // Experts says how often experts were needed by a step, and found in memory.
 type Experts struct {
-	Needed int64 `json:"needed"`
-	Hits   int64 `json:"hits"`
-	Slots  int   `json:"slots"` // experts that find room in memory at once
-	All    int   `json:"all"`   // that the model has
+	Needed int64  `json:"needed"`
+	Hits   int64  `json:"hits"`
+	Slots  int    `json:"slots"`  // experts that find room in memory at once
+	All    int    `json:"all"`    // that the model has
+	Policy string `json:"policy"` // that chose which stay
 	// Prediction is what became of reads before a layer asked; nil if there were none.
 	Prediction *Prediction `json:"prediction,omitempty"`
 }

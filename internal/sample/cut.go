@@ -1,6 +1,8 @@
 package sample
 
-import "math"
+import (
+	"math"
+)
 
 // A cut keeps the likeliest tokens: those above least, and those at least up to index last. One cut
 // stands for any prefix of the order (logit falling, index rising), so that no list is sorted or
@@ -10,7 +12,7 @@ type cut struct {
 	last  int
 }
 
-var everything = cut{least: float32(math.Inf(-1)), last: math.MaxInt}
+var everything = cut{least: never, last: math.MaxInt}
 
 func (c cut) keeps(v float32, i int) bool { return v > c.least || v == c.least && i <= c.last }
 
@@ -39,69 +41,151 @@ const (
 	binCount = 1 << binBits
 )
 
-// topK returns the cut that keeps the k likeliest tokens.
-func (s *Sampler) topK(k uint64) cut {
-	one := func(float32) uint64 { return 1 }
-	return s.search(everything, one, func(uint64) uint64 { return k })
+// topK keeps the k likeliest tokens. Few of them become the view.
+func (d *drawing) topK(k int) {
+	if k > nearCount {
+		d.shorten(true, func(uint64) uint64 { return uint64(k) })
+		return
+	}
+	h := heap{d.near[:k], 0}
+	h.addAll(d.logits)
+	h.sortByID()
+	for i, t := range h.items[:h.n] {
+		d.kept[i], d.keptID[i] = t.logit, t.id
+	}
+	d.logits, d.ids = d.kept[:h.n], d.keptID[:h.n]
 }
 
-// topP returns the cut that keeps the fewest of c's likeliest tokens whose weights reach p of the
-// sum of c's weights.
-func (s *Sampler) topP(c cut, p float32) cut {
-	return s.search(c, s.weight, func(total uint64) uint64 {
-		return max(1, uint64(float64(p)*float64(total)))
-	})
+// topP keeps the fewest of the likeliest tokens whose weights reach p of the sum.
+func (d *drawing) topP(p float32) {
+	d.shorten(false, func(total uint64) uint64 { return share(p, total) })
 }
 
-// search returns the smallest cut within c whose tokens' values sum to at least want, which is
-// asked for once the sum of all is known. It is a radix search: at each digit the sums per bin say
-// which bin the border lies in, and the next digit looks at that bin's range of logits only.
-func (s *Sampler) search(c cut, value func(float32) uint64, want func(total uint64) uint64) cut {
-	low, high := c.least, s.max
+// bin of an x: 0 is that of the likeliest tokens.
+func bin(x float64) int { return int(x * (-float64(binCount-1) / -leastX)) }
+
+// valueOf a token that weighs w, where tokens are counted or weighed.
+func valueOf(w uint64, count bool) uint64 {
+	if count && w != 0 {
+		return 1
+	}
+	return w
+}
+
+// shorten keeps the fewest of the likeliest tokens whose count, or weight, is at least want, which is
+// asked for once the sum of all is known. The sums per bin of x say which bin the border lies in; its
+// tokens are sorted or, if they are many, searched.
+func (d *drawing) shorten(count bool, want func(uint64) uint64) {
+	clear(d.bins[:])
+	var total uint64
+	for first := 0; first < len(d.logits); first += chunkSize {
+		ws := d.weigh(first)
+		for k, x := range d.xs[:len(ws)] {
+			v := valueOf(ws[k], count)
+			d.bins[bin(x)] += v
+			total += v
+		}
+	}
+	need := want(total)
+	if need >= total {
+		return
+	}
+	b := 0
+	for ; d.bins[b] < need; b++ {
+		need -= d.bins[b]
+	}
+	low := d.under(float64(b+1) * (leastX / float64(binCount-1)))
+	if border, ok := d.sorted(b, low, need, count); ok {
+		d.cut = border
+	} else {
+		d.cut = d.search(b, low, need, count)
+	}
+}
+
+// weightOf returns the weight of one token if top-k, top-p and min-p left it, else 0.
+func (d *drawing) weightOf(v float32, i int) uint64 {
+	x := d.x(v)
+	if x < leastX || !d.cut.keeps(v, i) {
+		return 0
+	}
+	if w := exp40(float64(x)); w >= d.least {
+		return w
+	}
+	return 0
+}
+
+// inBin returns the weight of a token if it is left and in the bin, else 0.
+func (d *drawing) inBin(v float32, i, b int) uint64 {
+	if x := d.x(v); x < leastX || bin(float64(x)) != b {
+		return 0
+	}
+	return d.weightOf(v, i)
+}
+
+// sorted returns the cut at which the values of the bin's tokens reach need; false if they are too many
+// to sort.
+func (d *drawing) sorted(b int, low float32, need uint64, count bool) (cut, bool) {
+	n := 0
+	for i, v := range d.logits {
+		if v < low || d.inBin(v, i, b) == 0 {
+			continue
+		}
+		if n == len(d.near) {
+			return cut{}, false
+		}
+		d.near[n] = token{v, int32(i)}
+		n++
+	}
+	h := heap{d.near[:n], n}
+	h.sortByRank()
+	for _, t := range h.items {
+		w := valueOf(d.inBin(t.logit, int(t.id), b), count)
+		if w >= need {
+			return cut{t.logit, int(t.id)}, true
+		}
+		need -= w
+	}
+	return everything, true
+}
+
+// search is sorted for any number of tokens: at each digit of their order the sums per bin say which
+// the border lies in, and the next digit looks at that range of logits only.
+func (d *drawing) search(b int, low float32, need uint64, count bool) cut {
 	var prefix uint32
-	var need uint64
-	for d, digit := range digits {
-		clear(s.bins[:])
-		total := s.count(c, low, high, digit.shift, 1<<digit.bits-1, value)
-		if d == 0 {
-			need = want(total)
+	high := d.max
+	for _, digit := range digits {
+		clear(d.bins[:])
+		for i, v := range d.logits {
+			if v < low || v > high {
+				continue
+			}
+			if w := d.inBin(v, i, b); w != 0 {
+				d.bins[order(v)>>digit.shift&(1<<digit.bits-1)] += valueOf(w, count)
+			}
 		}
-		b := uint32(1)<<digit.bits - 1
-		for ; b > 0 && s.bins[b] < need; b-- {
-			need -= s.bins[b]
+		g := uint32(1)<<digit.bits - 1
+		for ; g > 0 && d.bins[g] < need; g-- {
+			need -= d.bins[g]
 		}
-		prefix = prefix<<digit.bits | b
+		prefix = prefix<<digit.bits | g
 		low, high = logit(prefix<<digit.shift), logit(prefix<<digit.shift|(1<<digit.shift-1))
 	}
-	return cut{least: low, last: s.lastAt(c, low, need, value)}
+	return cut{least: low, last: d.lastAt(b, low, need, count)}
 }
 
-// count adds the values of c's tokens with logits from low to high to the bins of a digit, and
-// returns their sum.
-func (s *Sampler) count(c cut, low, high float32, shift uint, mask uint32, value func(float32) uint64) uint64 {
-	var total uint64
-	for i, v := range s.logits {
-		if v < low || v > high || !c.keeps(v, i) {
+// lastAt returns the index at which the values of the bin's tokens with this logit reach need.
+func (d *drawing) lastAt(b int, at float32, need uint64, count bool) int {
+	for i, v := range d.logits {
+		if v != at {
 			continue
 		}
-		n := value(v)
-		s.bins[order(v)>>shift&mask] += n
-		total += n
-	}
-	return total
-}
-
-// lastAt returns the index at which the values of c's tokens with this logit reach need.
-func (s *Sampler) lastAt(c cut, at float32, need uint64, value func(float32) uint64) int {
-	for i, v := range s.logits {
-		if v != at || !c.keeps(v, i) {
-			continue
+		if w := d.inBin(v, i, b); w != 0 {
+			n := valueOf(w, count)
+			if n >= need {
+				return i
+			}
+			need -= n
 		}
-		n := value(v)
-		if n >= need {
-			return i
-		}
-		need -= n
 	}
 	return math.MaxInt
 }

@@ -20,9 +20,15 @@ func philox(key [2]uint32, counter [4]uint32) [4]uint32 {
 	return c
 }
 
-// draw returns 64 random bits that depend on seed and position alone.
-func draw(seed uint64, position int) uint64 {
+// What numbers are drawn for at one position.
+const (
+	drawToken = iota
+	drawXTC
+)
+
+// draw returns 64 random bits that depend on seed, position and purpose alone.
+func draw(seed uint64, position int, purpose uint32) uint64 {
 	p := uint64(position)
-	r := philox([2]uint32{uint32(seed), uint32(seed >> 32)}, [4]uint32{uint32(p), uint32(p >> 32), 0, 0})
+	r := philox([2]uint32{uint32(seed), uint32(seed >> 32)}, [4]uint32{uint32(p), uint32(p >> 32), purpose, 0})
 	return uint64(r[1])<<32 | uint64(r[0])
 }

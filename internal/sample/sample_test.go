@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -145,6 +146,16 @@ func TestDistribution(t *testing.T) {
 	}
 }
 
+// support is the set of tokens that can be drawn.
+func support(logits []float32, p Params) []bool {
+	d := &drawing{}
+	d.start(logits, slices.Max(logits), p.Temperature)
+	d.narrow(&p, 0)
+	got := make([]bool, len(logits))
+	d.each(func(i int, _ uint64) { got[d.id(i)] = true })
+	return got
+}
+
 // The set of tokens that can be drawn equals the definition's, over many shapes of logits.
 func TestSupport(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
@@ -162,17 +173,7 @@ func TestSupport(t *testing.T) {
 		if trial%5 == 0 {
 			p.MinP = r.Float32() / 4
 		}
-		s, want := sampler(t, p), exact(logits, p)
-		s.logits, s.max = logits, slices.Max(logits)
-		c := everything
-		if p.TopK > 0 && p.TopK < len(logits) {
-			c = s.topK(uint64(p.TopK))
-		}
-		if p.TopP > 0 {
-			c = s.topP(c, p.TopP)
-		}
-		got := make([]bool, len(logits))
-		s.each(c, 0, func(i int, _ uint64) bool { got[i] = true; return true })
+		want, got := exact(logits, p), support(logits, p)
 		for i := range want {
 			if got[i] != (want[i] > 0) && want[i] > 1e-11 {
 				t.Fatalf("trial %d %+v: token %d kept: %v, probability %v\n%v", trial, p, i, got[i], want[i], logits)
@@ -252,11 +253,65 @@ func TestParams(t *testing.T) {
 		"top-p is 1.5":       {TopP: 1.5},
 		"top-p is NaN":       {TopP: nan},
 		"min-p is -0.5":      {MinP: -0.5},
+
+		"temperature is +Inf; it must be 0 (greedy) or a positive number":        {Temperature: float32(math.Inf(1))},
+		"typical is 2; it must be between 0 and 1":                               {Typical: 2},
+		"xtc-probability is -1; it must be between 0 (off) and 1":                {XTCProbability: -1},
+		"xtc-threshold is 0.6; it must be between 0 (for 0.1) and 0.5":           {XTCThreshold: 0.6},
+		"repeat-penalty is -1; it must be 0 or 1 (off), or between 0.01 and 100": {RepeatPenalty: -1},
+		"repeat-penalty is NaN":                                                   {RepeatPenalty: nan},
+		"repeat-last-n is -2; it must be positive, or 0 for all":                  {RepeatLastN: -2},
+		"presence-penalty is 2.5; it must be between -2 and 2":                    {PresencePenalty: 2.5},
+		"frequency-penalty is -3; it must be between -2 and 2":                    {FrequencyPenalty: -3},
+		"dry-multiplier is -1; it must be between 0 (off) and 100":                {DRYMultiplier: -1},
+		"dry-base is 0.5; it must be between 1 and 100, or 0 for 1.75":            {DRYBase: 0.5},
+		"dry-allowed-length is -1; it must be positive, or 0 for 2":               {DRYAllowedLength: -1},
+		"dry-penalty-last-n is -9; it must be positive, or 0 for all":             {DRYLastN: -9},
+		"dry-sequence-breaker is empty; it must be a text of one token at least":  {DRYBreakers: [][]int32{{1}, {}}},
+		"mirostat-tau is -5; it must be between 0 (off) and 100":                  {MirostatTau: -5},
+		"mirostat-eta is 3; it must be between 0 (for 0.1) and 1":                 {MirostatEta: 3},
+		"logit-bias is 101 for token 4; it must be between -100 and 100, or -Inf": {LogitBias: map[int32]float32{4: 101}},
+		"logit-bias is NaN for token 4":                                           {LogitBias: map[int32]float32{4: nan}},
+		"allowed-tokens is an empty list; it must be left out, or name one token": {Allowed: []int32{}},
+		"bad-word is empty; it must be a text of one token at least":              {BadWords: [][]int32{{}}},
+		"bad-word is a list of 65537 tokens; it must be one of 65536 at most":     {BadWords: [][]int32{make([]int32, 65537)}},
+		"min-tokens is -1; it must be 0 (off) or positive":                        {MinTokens: -1},
 	} {
 		if _, err := New(p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want %q", p, err, want)
 		}
 	}
+}
+
+// What Validate lets through can be sampled by without a panic: an allowed token, or an error.
+func FuzzParams(f *testing.F) {
+	f.Add(float32(1), float32(0.9), float32(0.1), float32(1.1), float32(0.5), 3, -1, int32(2), uint64(1))
+	f.Add(float32(0), float32(2), float32(-1), float32(100), float32(1e-30), 0, 70, int32(-1), uint64(0))
+	f.Add(float32(1e38), float32(1), float32(0.01), float32(0.01), float32(100), 1<<62, 5, int32(7), uint64(3))
+	f.Fuzz(func(t *testing.T, a, b, c, d, e float32, n, m int, id int32, bits uint64) {
+		logits := []float32{1, 3e38, -3e38, 0, never, 1e-40, 2, 2}
+		history := []int32{1, 2, 1, 2, 1, id, 1, 2}
+		for _, p := range []Params{
+			{Temperature: a, TopP: b, MinP: c, Typical: d, XTCProbability: e, XTCThreshold: b, TopK: n, Seed: bits},
+			{Temperature: a, MirostatTau: e, MirostatEta: b},
+			{Temperature: c, RepeatPenalty: d, PresencePenalty: b, FrequencyPenalty: c, RepeatLastN: m},
+			{DRYMultiplier: e, DRYBase: d, DRYAllowedLength: n, DRYLastN: m, DRYBreakers: [][]int32{{id}}},
+			{Temperature: a, LogitBias: map[int32]float32{id: e}, BadWords: [][]int32{{2, id}}, Allowed: []int32{id, 3}, MinTokens: n, EOS: []int32{id}},
+		} {
+			s, err := New(p)
+			if err != nil {
+				var bad *ParamError
+				if !errors.As(err, &bad) || bad.Name == "" || bad.Want == "" {
+					t.Fatalf("%+v: error %v is no good *ParamError", p, err)
+				}
+				continue
+			}
+			chosen, err := s.Choose(Input{Logits: logits, History: history, Prompt: 3, Mask: []uint64{bits}})
+			if err == nil && (chosen < 0 || chosen >= len(logits) || bits>>chosen&1 == 0 || chosen == 4) {
+				t.Fatalf("%+v: token %d was chosen under the mask %b", p, chosen, bits)
+			}
+		}
+	})
 }
 
 // A draw depends on (seed, position) alone: not on earlier draws or on the sampler that makes it.
@@ -341,5 +396,23 @@ func TestWeight(t *testing.T) {
 			t.Fatalf("weight falls at %v", x)
 		}
 		last = got
+	}
+}
+
+// The series stay within the errors that docs/sampling.md promises.
+func TestSeries(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 3))
+	for range 20_000 {
+		x := math.Exp(60*r.Float64() - 30)
+		if got, want := ln(x), math.Log(x); math.Abs(got-want) > 1e-14*max(1, math.Abs(want)) {
+			t.Fatalf("ln(%v) = %v, want %v", x, got, want)
+		}
+		y := 128*r.Float64() - 64
+		if got, want := exp2(y), math.Exp2(y); math.Abs(got-want) > 1e-14*want {
+			t.Fatalf("exp2(%v) = %v, want %v", y, got, want)
+		}
+	}
+	if ln(1) != 0 || exp2(0) != 1 || exp2(-3) != 0.125 {
+		t.Error("ln 1, 2^0 or 2^-3 is not exact")
 	}
 }

@@ -53,6 +53,9 @@ func (t *tensor) fill(dst []float32, seed uint64, row int) {
 			dst[i] = float32(s.bell()) * scale
 		}
 	}
+	if t.skew != nil {
+		t.skew.fill(t, dst, at)
+	}
 }
 
 // deviation is the standard deviation of the weights. 1/sqrt(inputs) keeps the size of activations;

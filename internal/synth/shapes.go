@@ -85,7 +85,8 @@ var shapes = []Shape{
 	{"qwen3-0.6b", qwen3, 28, 1024, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, true, nil},
 	{"qwen3-4b", qwen3, 36, 2560, 32, 8, 128, 9728, 151936, 40960, 1e6, 1e-6, true, nil},
 	{"qwen3-8b", qwen3, 36, 4096, 32, 8, 128, 12288, 151936, 40960, 1e6, 1e-6, false, nil},
-	{"toy-moe", olmoe, 4, 256, 4, 4, 64, 256, 4096, 2048, 1e4, 1e-5, false, &Mixture{16, 3, 256}}, // no release, as toy
+	{"toy-moe", olmoe, 4, 256, 4, 4, 64, 256, 4096, 2048, 1e4, 1e-5, false, &Mixture{16, 3, 256}},           // no release, as toy
+	{"storyteller-moe", qwen3moe, 4, 256, 8, 4, 32, 256, 4096, 1024, 1e4, 1e-6, false, &Mixture{32, 4, 64}}, // its routing was learnt, see docs/experts.md
 	{"olmoe", olmoe, 16, 2048, 16, 16, 128, 1024, 50304, 4096, 1e4, 1e-5, false, &Mixture{64, 8, 1024}},
 	{"qwen3-30b-a3b", qwen3moe, 48, 2048, 32, 4, 128, 6144, 151936, 40960, 1e6, 1e-6, false, &Mixture{128, 8, 768}},
 	{"gpt-oss-20b", gptOSS, 24, 2880, 64, 8, 64, 2880, 201088, 131072, 150000, 1e-5, false, &Mixture{32, 4, 2880}},

@@ -41,6 +41,8 @@ type tensor struct {
 	// others.
 	one   int
 	stack string
+	// skew is not nil where routing is to be uneven.
+	skew *skewing
 	// routed says that it is the embedding of a model with experts.
 	routed bool
 }

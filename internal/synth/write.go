@@ -17,6 +17,7 @@ import (
 
 	"github.com/spillway/spillway/internal/checkpoint/gguf"
 	"github.com/spillway/spillway/internal/checkpoint/safetensors"
+	"github.com/spillway/spillway/internal/machine"
 	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/vfs"
 )
@@ -30,7 +31,12 @@ type Options struct {
 	Layers  int  // 0: the shape's
 	Context int  // trained limit in tokens; 0: the shape's
 	Force   bool // overwrite what is there
-	Workers int  // goroutines; 0: one for each processor
+
+	// How a mixture's experts are chosen, see package trace/skew; all 0: as good as uniformly. Locality is the
+	// probability that a token keeps an expert of the one before.
+	Zipf, ZipfHead, Locality float64
+
+	Workers int // goroutines; 0: one for each processor
 
 	// Progress, if not nil, hears how many bytes of how many are written.
 	Progress func(done, total int64)
@@ -119,6 +125,13 @@ func newPlan(shape Shape, o Options) (p *plan, err error) {
 	if !p.folder {
 		p.shape.permute(p.tensors)
 	}
+	skewed, err := newSkewing(&p.shape, &o)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.tensors {
+		p.tensors[i].skew = skewed
+	}
 	if err := p.mix.assign(&p.shape, p.tensors, !p.folder); err != nil {
 		return nil, err
 	}
@@ -168,7 +181,7 @@ func (p *plan) checkTarget(t *vfs.Target) error {
 const spare = 64 << 20
 
 func (p *plan) checkSpace(t *vfs.Target) error {
-	free, ok := freeSpace(t.Dir())
+	free, ok := machine.FreeDisk(t.Dir())
 	if ok && !t.Stream() && free < p.total+spare {
 		return fmt.Errorf("%s needs %d MiB, and %s has only %d MiB free", p.Path, (p.total+spare)>>20, t.Dir(), free>>20)
 	}

@@ -173,6 +173,23 @@ func (t *Trace) Heat() []int64 {
 	return heat
 }
 
+// Rates are the shares of rows that chose each expert, by layer × experts + expert.
+func (t *Trace) Rates() []float64 {
+	rates, rows := make([]float64, t.Header.Layers*t.Header.Experts), make([]float64, t.Header.Layers)
+	demands := make([]policy.Demand, t.Header.Experts)
+	for i, s := range t.steps {
+		v := t.visit(i, demands)
+		rows[s.Layer] += float64(v.Decode + v.Prefill)
+		for _, d := range v.Demands {
+			rates[int(s.Layer)*t.Header.Experts+int(d.Expert)] += float64(d.Decode + d.Prefill)
+		}
+	}
+	for i := range rates {
+		rates[i] /= max(rows[i/t.Header.Experts], 1)
+	}
+	return rates
+}
+
 // AllBytes is the size of all experts, 0 if the trace does not know.
 func (t *Trace) AllBytes() int64 {
 	var n int64

@@ -11,11 +11,21 @@ import (
 	"time"
 )
 
-// Sizes and depths of requests that MeasureDrive tries.
+// Sizes and depths of requests that MeasureDrive tries, and those of ProfileDrive.
 var (
 	measureSizes  = []int{1 << 20, 4 << 20, 12 << 20}
 	measureDepths = []int{1, 4, 16}
+	profileSizes  = []int{4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 12 << 20}
+	profileDepths = []int{1, 2, 4, 8, 16}
 )
+
+// ProfileBuffer is what ProfileDrive needs to try everything.
+const ProfileBuffer = 192 << 20
+
+// ProfileDrive is MeasureDrive with more sizes and depths.
+func ProfileDrive(f File, buf []byte, limit time.Duration) (Profile, error) {
+	return measureDrive(f, buf, limit, profileSizes, profileDepths)
+}
 
 // Cell is the speed of one kind of requests.
 type Cell struct {
@@ -39,18 +49,22 @@ type Profile struct {
 // nothing afterwards. Each of up to 16 requests in flight needs a thread. A file that is not direct
 // gives the speed of its cache.
 func MeasureDrive(f File, buf []byte, limit time.Duration) (Profile, error) {
+	return measureDrive(f, buf, limit, measureSizes, measureDepths)
+}
+
+func measureDrive(f File, buf []byte, limit time.Duration, tried, depths []int) (Profile, error) {
 	fit := int(min(int64(len(buf)), f.Size())) &^ (f.Align() - 1)
 	if fit == 0 {
 		return Profile{}, errors.New("measure " + f.Name() + ": the file or the buffer is smaller than a block")
 	}
-	sizes := slices.DeleteFunc(slices.Clone(measureSizes), func(n int) bool { return n > fit })
+	sizes := slices.DeleteFunc(slices.Clone(tried), func(n int) bool { return n > fit || n%f.Align() != 0 })
 	if len(sizes) == 0 {
 		sizes = []int{fit}
 	}
 	var p Profile
-	each := limit / time.Duration(len(sizes)*len(measureDepths))
+	each := limit / time.Duration(len(sizes)*len(depths))
 	for _, size := range sizes {
-		for _, depth := range measureDepths {
+		for _, depth := range depths {
 			if depth > 1 && depth*size > len(buf) {
 				continue
 			}

@@ -73,6 +73,21 @@ func (osFS) Open(path string) (File, error) {
 	return f, nil
 }
 
+// Device tells the drive on which a file or folder lies from others, as ID.Dev does.
+func Device(path string) (uint64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	id, err := fileID(f, info)
+	return id.Dev, err
+}
+
 // opened is what openFile returns.
 type opened struct {
 	file  *os.File

@@ -325,3 +325,21 @@ func TestMeasureDrive(t *testing.T) {
 		t.Errorf("a broken drive: %+v", p)
 	}
 }
+
+func TestProfileDrive(t *testing.T) {
+	path := write(t, content(5<<20))
+	f := open(t, OS(), path)
+	p, err := ProfileDrive(f, buffer(t, 4<<20), 60*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 4 KiB (where blocks are that small), 64 KiB and 256 KiB in every depth, 1 MiB in three, 4 MiB alone.
+	if n := len(p.Cells); n < 10 || n > 19 {
+		t.Errorf("%d cells: %+v", n, p.Cells)
+	}
+	file, err := Device(path)
+	folder, err2 := Device(filepath.Dir(path))
+	if err != nil || err2 != nil || file != folder || file != f.ID().Dev {
+		t.Errorf("devices %x, %x and %x (%v, %v)", file, folder, f.ID().Dev, err, err2)
+	}
+}

@@ -48,6 +48,17 @@ type Tensor struct {
 	File   int        // index into the catalog's files
 	Offset int64      // of its first byte, from the start of the file
 	Bytes  int64
+	// Slice is 0, or the bytes of parts that lie apart, Stride from one's start to the next one's: a stack
+	// whose matrices are packed with others.
+	Slice, Stride int64
+}
+
+// At returns where byte off of the tensor lies in its file, and how many bytes of it lie there in a row.
+func (t *Tensor) At(off int64) (pos, n int64) {
+	if t.Slice == 0 {
+		return t.Offset + off, t.Bytes - off
+	}
+	return t.Offset + off/t.Slice*t.Stride + off%t.Slice, t.Slice - off%t.Slice
 }
 
 // Elements returns the number of values.
@@ -63,6 +74,7 @@ func (t *Tensor) Elements() int64 {
 type Header struct {
 	Version   int   // of the format; 0 where it has none
 	Alignment int64 // of tensor data; 1 where the format asks for none
+	MetaEnd   int64 // offset of the first byte after the metadata; 0 where it is not one part
 	DataStart int64 // offset of the first byte after header and padding
 	Meta      *Table
 	Tensors   []Tensor // in the order of the header

@@ -75,6 +75,7 @@ func Read(f vfs.File) (*container.Header, error) {
 	if err := r.metadata(f, h, keys); err != nil {
 		return nil, err
 	}
+	h.MetaEnd = r.Offset()
 	if h.Tensors, err = r.tensors(tensors); err != nil {
 		return nil, err
 	}
@@ -225,7 +226,7 @@ func (r *reader) tensor(i uint64) (t container.Tensor, err error) {
 		return t, r.wrap(fmt.Sprintf("tensor %d", i), err)
 	}
 	if err = r.describe(&t); err == nil {
-		err = measure(&t)
+		err = Measure(&t)
 	}
 	if err != nil {
 		return t, r.wrap(tensorName(t.Name), err)
@@ -268,8 +269,11 @@ func (r *reader) describe(t *container.Tensor) error {
 	return nil
 }
 
-// measure sets the size in bytes from type and shape.
-func measure(t *container.Tensor) error {
+// MetaStart is where the first key of a file begins.
+const MetaStart = 24
+
+// Measure sets a tensor's DType and Bytes by its Type and Shape.
+func Measure(t *container.Tensor) error {
 	info, ok := quant.Lookup(t.Type)
 	if !ok {
 		return fmt.Errorf("its type, %d, is not known", uint32(t.Type))

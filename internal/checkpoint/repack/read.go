@@ -102,16 +102,20 @@ func (j *job) readAt(t *Tensor, off, n int64, buf []byte) ([]byte, error) {
 		return nil, fmt.Errorf("internal error: bytes %d + %d of %d", off, n, t.Bytes)
 	}
 	file := j.f.files[t.File]
-	start, size := vfs.Span(t.Offset+off, int(n), file.Align())
+	at, there := t.At(off)
+	if n > there {
+		return nil, fmt.Errorf("bytes %d + %d lie apart", off, n)
+	}
+	start, size := vfs.Span(at, int(n), file.Align())
 	got, err := file.ReadAt(buf[:size], start)
-	lead := int(t.Offset + off - start)
+	lead := int(at - start)
 	switch {
 	case got >= lead+int(n):
 		return buf[lead : lead+int(n)], nil
 	case err == nil || errors.Is(err, io.EOF):
 		err = fmt.Errorf("the file ends at %d: %w", start+int64(got), io.ErrUnexpectedEOF)
 	}
-	return nil, fmt.Errorf("%s: %d bytes at %d: %w", file.Name(), n, t.Offset+off, err)
+	return nil, fmt.Errorf("%s: %d bytes at %d: %w", file.Name(), n, at, err)
 }
 
 // load reads n bytes of a tensor into memory that stays for the job.

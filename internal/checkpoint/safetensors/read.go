@@ -274,21 +274,44 @@ func (r *reader) offsets() (o [2]uint64, err error) {
 	return [2]uint64(r.numbers), nil
 }
 
-// measure checks shape and offsets against each other and against the file.
-func (r *reader) measure(t *container.Tensor, width int, begin, end uint64) error {
+// Measure sets a tensor's Type and Bytes by its DType and Shape.
+func Measure(t *container.Tensor) error {
+	d, ok := dtypes[t.DType]
+	if !ok {
+		return fmt.Errorf("its dtype, %s, is not known", container.Name(t.DType))
+	}
+	n, err := size(t, d.bits)
+	if err == nil && n > math.MaxInt64 {
+		err = fmt.Errorf("its shape %v is too large", t.Shape)
+	}
+	t.Type, t.Bytes = d.typ, int64(n)
+	return err
+}
+
+// size is the bytes of a tensor whose values have so many bits.
+func size(t *container.Tensor, width int) (uint64, error) {
 	n, ok := container.Product(t.Shape)
 	if !ok {
-		return fmt.Errorf("the product of its dimensions %v is too large", t.Shape)
+		return 0, fmt.Errorf("the product of its dimensions %v is too large", t.Shape)
 	}
 	hi, lo := bits.Mul64(uint64(n), uint64(width))
 	if hi != 0 || lo%8 != 0 {
-		return fmt.Errorf("%d values of %s are no whole number of bytes, or too many", n, t.DType)
+		return 0, fmt.Errorf("%d values of %s are no whole number of bytes, or too many", n, t.DType)
+	}
+	return lo / 8, nil
+}
+
+// measure checks shape and offsets against each other and against the file.
+func (r *reader) measure(t *container.Tensor, width int, begin, end uint64) error {
+	n, err := size(t, width)
+	if err != nil {
+		return err
 	}
 	if end > uint64(r.size-r.data) {
 		return fmt.Errorf("its data, %d to %d, passes the end of the file, whose data has %d bytes", begin, end, r.size-r.data)
 	}
-	if end-begin != lo/8 {
-		return fmt.Errorf("%s of shape %v takes %d bytes, but data_offsets give it %d", t.DType, t.Shape, lo/8, end-begin)
+	if end-begin != n {
+		return fmt.Errorf("%s of shape %v takes %d bytes, but data_offsets give it %d", t.DType, t.Shape, n, end-begin)
 	}
 	t.Offset, t.Bytes = r.data+int64(begin), int64(end-begin)
 	return nil

@@ -24,6 +24,19 @@ func Storyteller(experts, used int, seed uint64) Skew {
 	return Skew{Experts: experts, Used: used, Zipf: 6, Head: 1, Keep: 0.03, Seed: seed}
 }
 
+// Shares are the parts of all draws that the experts of a layer have, the busiest first.
+func (s Skew) Shares() []float64 {
+	shares, total := make([]float64, max(s.Experts, 1)), 0.0
+	for i := range shares {
+		shares[i] = math.Pow(float64(i+1)+max(s.Head, 0)*float64(len(shares)), -s.Zipf)
+		total += shares[i]
+	}
+	for i := range shares {
+		shares[i] /= total
+	}
+	return shares
+}
+
 // Router draws experts. It has no state but a table: a step's experts follow from seed, layer and step alone.
 type Router struct {
 	skew  Skew
@@ -38,14 +51,10 @@ func New(s Skew) *Router {
 	s.Experts = max(s.Experts, 1)
 	s.Used = min(max(s.Used, 1), s.Experts)
 	r := &Router{skew: s, below: make([]uint64, s.Experts), keep: uint64(min(max(s.Keep, 0), maxKeep) * whole)}
-	sum, total := 0.0, 0.0
-	head := max(s.Head, 0) * float64(s.Experts)
-	for i := range r.below {
-		total += math.Pow(float64(i+1)+head, -s.Zipf)
-	}
-	for i := range r.below {
-		sum += math.Pow(float64(i+1)+head, -s.Zipf)
-		r.below[i] = uint64(sum / total * whole)
+	sum := 0.0
+	for i, share := range s.Shares() {
+		sum += share
+		r.below[i] = uint64(min(sum, 1) * whole)
 	}
 	r.below[s.Experts-1] = whole
 	return r
@@ -73,12 +82,12 @@ func (r *Router) choose(taken []int32, layer uint64, place, step int) int32 {
 	const attempts = 64
 	for try := uint64(1); try <= attempts; try++ {
 		rank := r.rank(r.draw(layer, place, at, try) >> 11)
-		if e := r.expert(layer, rank); !contains(taken, e) {
+		if e := r.Expert(int(layer), rank); !contains(taken, e) {
 			return e
 		}
 	}
 	for rank := 0; ; rank++ { // the busiest that is left
-		if e := r.expert(layer, rank); !contains(taken, e) {
+		if e := r.Expert(int(layer), rank); !contains(taken, e) {
 			return e
 		}
 	}
@@ -106,9 +115,9 @@ func (r *Router) rank(u uint64) int {
 	return low
 }
 
-// expert is which expert has a rank in a layer: a permutation that differs from layer to layer, by four rounds of a Feistel
+// Expert is which expert has a rank in a layer: a permutation that differs from layer to layer, by four rounds of a Feistel
 // network over the next power of 4, walked until it lands in range.
-func (r *Router) expert(layer uint64, rank int) int32 {
+func (r *Router) Expert(layer, rank int) int32 {
 	half := uint(1)
 	for 1<<(2*half) < r.skew.Experts {
 		half++
@@ -118,7 +127,7 @@ func (r *Router) expert(layer uint64, rank int) int32 {
 	for {
 		left, right := x>>half, x&mask
 		for round := range uint64(4) {
-			left, right = right, left^mix(mix(r.skew.Seed^layer<<32)+round<<16+right)&mask
+			left, right = right, left^mix(mix(r.skew.Seed^uint64(layer)<<32)+round<<16+right)&mask
 		}
 		if x = left<<half | right; x < uint64(r.skew.Experts) {
 			return int32(x)

@@ -1,0 +1,49 @@
+package regular
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+var formatNames = []string{"date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri", "uri-reference",
+	"iri", "iri-reference", "json-pointer", "relative-json-pointer", "uri-template", "idn-email", "idn-hostname"}
+
+// Whatever is written under a format, a validator accepts.
+func TestFormatsAreAccepted(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 7))
+	for _, name := range formatNames {
+		start := time.Now()
+		b := NewBuilder(Limits{})
+		d, ok, err := b.Format(name)
+		if err != nil || !ok {
+			t.Fatal(name, ok, err)
+		}
+		t.Log(name, d.States(), "states", d.Bytes(), "bytes", b.Steps(), "steps", time.Since(start))
+		exact, ok, err := b.ExactFormat(name)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if ok {
+			t.Log(name, "exact", exact.States(), exact.Bytes())
+			if inside, err := b.Subset(d, exact); err != nil || !inside {
+				t.Errorf("%s: what is written is no part of the format: %v", name, err)
+			}
+		}
+		c := jsonschema.NewCompiler()
+		c.AssertFormat()
+		if err := c.AddResource("s.json", map[string]any{"format": name}); err != nil {
+			t.Fatal(err)
+		}
+		s := c.MustCompile("s.json")
+		for range 3000 {
+			text := walk(d, r)
+			if err := s.Validate(text); err != nil {
+				t.Errorf("%s: %q: %v", name, text, err)
+				break
+			}
+		}
+	}
+}

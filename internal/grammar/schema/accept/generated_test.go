@@ -1,0 +1,103 @@
+package accept
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/schema"
+)
+
+// closing has the bytes that bring a text to its end, the best first.
+const closing = "}]\"0123456789aeltrufsn:,-."
+
+// writeText walks a grammar at random, towards an end after soft bytes; ok is false where it finds none.
+func writeText(m *cfg.Machine, r *rand.Rand, soft int) (text string, ok bool) {
+	var out []byte
+	for c := m.Start(); len(out) < 8*soft; {
+		if m.MayEnd(c) && (r.IntN(4) == 0 || len(out) > soft) {
+			return string(out), true
+		}
+		var next []byte
+		for b := range 256 {
+			if m.Step(c, byte(b)) != cfg.Dead {
+				next = append(next, byte(b))
+			}
+		}
+		if len(next) == 0 {
+			return string(out), m.MayEnd(c)
+		}
+		b := next[r.IntN(len(next))]
+		if len(out) > soft {
+			for i := len(closing) - 1; i >= 0; i-- {
+				if strings.IndexByte(string(next), closing[i]) >= 0 {
+					b = closing[i]
+				}
+			}
+		}
+		out, c = append(out, b), m.Step(c, b)
+	}
+	return "", false
+}
+
+// What is written under a schema is accepted under it.
+func TestGeneratedIsAccepted(t *testing.T) {
+	m := maker{rand.New(rand.NewPCG(31, 32))}
+	texts := 0
+	for range 600 {
+		texts += generated(t, m, []byte(m.schema(1+m.IntN(3))))
+	}
+	if texts < 1000 {
+		t.Errorf("only %d texts were written", texts)
+	}
+}
+
+func TestGeneratedFormatsAreAccepted(t *testing.T) {
+	m := maker{rand.New(rand.NewPCG(33, 34))}
+	for _, name := range []string{"date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri", "uri-reference",
+		"iri", "iri-reference", "json-pointer", "relative-json-pointer", "uri-template", "idn-email"} {
+		text := []byte(`{"type":"string","format":"` + name + `"}`)
+		texts := 0
+		for range 6 {
+			texts += generated(t, m, text)
+		}
+		if texts < 10 {
+			t.Errorf("%s: only %d texts were written", name, texts)
+		}
+	}
+}
+
+func generated(t *testing.T, m maker, text []byte) (texts int) {
+	t.Helper()
+	b := cfg.New(cfg.Limits{Time: time.Hour})
+	doc, err := schema.Parse(text, nil)
+	if err != nil {
+		return 0
+	}
+	p, err := Compile(doc, Options{})
+	if err != nil {
+		return 0
+	}
+	e, err := schema.Compile(b, text, schema.Options{})
+	if err != nil {
+		return 0
+	}
+	g, err := b.Grammar(e)
+	if err != nil {
+		return 0
+	}
+	machine := g.NewMachine()
+	for range 10 {
+		written, ok := writeText(machine, m.Rand, 40)
+		if !ok {
+			continue
+		}
+		texts++
+		if err := p.Check([]byte(written)); err != nil {
+			t.Errorf("schema %s\nwritten %s\n%v", text, written, err)
+		}
+	}
+	return texts
+}
