@@ -180,20 +180,20 @@ func part(n, share, all int64) int64 {
 	return int64(float64(n) * (float64(share) / float64(all)))
 }
 
-// change carries a change out. The lock is held.
+// change carries a change out. Where there is more room in the end the runtime pool comes first, else the model does. The
+// lock is held.
 func (rt *Runtime) change(c change) error {
-	if c.own > 0 {
-		if err := rt.own.Resize(rt.own.Bytes() + c.own); err != nil {
-			return err
-		}
+	own := func() error { return rt.own.Resize(rt.own.Bytes() + c.own) }
+	model := func() error { return c.m.engine.Between(func() error { return c.m.resize(c.plan) }) }
+	first, second := model, own
+	if c.grows() {
+		first, second = own, model
 	}
-	if err := c.m.engine.Between(func() error { return c.m.resize(c.plan) }); err != nil {
+	if err := first(); err != nil {
 		return err
 	}
-	if c.own < 0 {
-		if err := rt.own.Resize(rt.own.Bytes() + c.own); err != nil {
-			return err
-		}
+	if err := second(); err != nil {
+		return err
 	}
 	c.m.added += c.own
 	c.m.planned = c.request
