@@ -26,6 +26,8 @@ type metamorphic struct {
 	isa       string
 	sequences int // that run at once
 	kv        string
+	policy    string // of experts
+	predict   string // likewise
 }
 
 // digestOf runs a prompt and eight greedy tokens, and digests all logits on the way.
@@ -64,7 +66,7 @@ type outcome struct {
 func (w metamorphic) run(t *testing.T, path string, exact bool) outcome {
 	t.Helper()
 	defer kernel.Force(w.isa)()
-	o := ModelOptions{Context: 128, Sequences: w.sequences, HeadRows: 64, Chunk: w.chunk, Exact: exact, KV: w.kv}
+	o := ModelOptions{Context: 128, Sequences: w.sequences, HeadRows: 64, Chunk: w.chunk, Exact: exact, KV: w.kv, Policy: w.policy, Prediction: w.predict}
 	rt, m := openNear(t, path, leastFor(t, path, w.threads, o)-heapMoves+w.budget, w.threads, o)
 	out := outcome{digests: make([]string, w.sequences)}
 	errs := make([]error, w.sequences)
@@ -149,6 +151,7 @@ func identity(t *testing.T, path string, exact bool, runs int, weights int64) {
 		w := metamorphic{
 			budget: random.Int64N(weights / 8), threads: 1 + random.IntN(4), chunk: 1 + random.IntN(512),
 			isa: fast[random.IntN(len(fast))], sequences: 1 + random.IntN(4),
+			policy: []string{"adaptive", "lru", "lfu"}[random.IntN(3)], predict: []string{"auto", "on", "off"}[random.IntN(3)],
 		}
 		if random.IntN(2) == 0 {
 			w.chunk = 1 + random.IntN(16)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillway/spillway/internal/budget"
@@ -21,10 +22,12 @@ import (
 // Model is a model that runs. It is safe for concurrent use: requests share steps.
 type Model struct {
 	*Checkpoint
-	plan    *plan.Plan
+	planned plan.Request              // what plan answers
+	plan    atomic.Pointer[plan.Plan] // changed under the runtime's lock
 	options ModelOptions
 	pager   *pager.Pager
 	arena   *mem.Buffer
+	env     *nn.Env
 	cache   *kv.Cache
 	engine  *engine.Engine
 	trace   *tracer // nil for none
@@ -76,14 +79,19 @@ func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) 
 	if c.rt.closed {
 		return nil, fmt.Errorf("the runtime is %w", ErrClosed)
 	}
-	p, err := c.plan(o)
+	r, err := c.planRequest(o)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Make(r)
 	if err == nil && c.lacking() > 0 {
 		err = c.tokErr
 	}
 	if err != nil {
 		return nil, c.rt.beside(err)
 	}
-	m := &Model{Checkpoint: c, plan: p, options: o}
+	m := &Model{Checkpoint: c, planned: r, options: o}
+	m.plan.Store(p)
 	if err := c.rt.begin(m); err != nil {
 		return nil, errors.Join(err, c.rt.end(m))
 	}
@@ -91,6 +99,7 @@ func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) 
 		return nil, errors.Join(err, m.free(), c.rt.end(m))
 	}
 	m.loaded = time.Since(begin)
+	c.rt.open = append(c.rt.open, m)
 	return m, nil
 }
 
@@ -100,14 +109,13 @@ func (m *Model) start(ctx context.Context) error {
 		files[i] = m.cat.Files[i].File
 	}
 	files = append(files, m.cat.Views...)
-	rows := m.plan.Chunk
-	heads := min(m.options.HeadRows, rows)
-	scratch := m.model.ScratchBytes(nn.Scratch{Rows: rows, HeadRows: heads, Context: m.options.Context, Threads: m.rt.threads, Exact: m.options.Exact})
+	p := m.CurrentPlan()
+	rows, heads := m.rows(p)
 	shape, err := m.shape(m.options)
 	if err != nil {
 		return err
 	}
-	if m.cache, err = kv.New(m.rt.ledger, shape, m.plan.Pools[budget.KV]); err != nil {
+	if m.cache, err = kv.New(m.rt.ledger, shape, p.Pools[budget.KV]); err != nil {
 		return err
 	}
 	if m.options.Shared {
@@ -116,27 +124,46 @@ func (m *Model) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if m.arena, err = mem.New(m.rt.ledger, budget.Activation, scratch, "scratch of the forward pass"); err != nil {
+	if m.arena, err = m.newArena(p); err != nil {
 		return err
 	}
-	if m.pager, err = pager.Open(ctx, pager.Config{Model: m.model.Layout, Placement: m.plan.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy, Profile: m.options.Profile}); err != nil {
+	guess, err := m.options.prediction()
+	if err != nil {
 		return err
 	}
-	env := &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context}
+	if m.pager, err = pager.Open(ctx, pager.Config{
+		Model: m.model.Layout, Placement: p.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy, Profile: m.options.Profile,
+		Prediction: guess,
+	}); err != nil {
+		return err
+	}
+	m.env = &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context}
 	if m.options.Trace != nil {
 		if m.trace, err = m.newTracer(m.options.Trace); err != nil {
 			return err
 		}
-		env.Routing = m.trace.visit
+		m.env.Routing = m.trace.visit
 	}
 	m.engine = engine.New(engine.Config{
-		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences, Env: env,
-		Ledger: m.rt.ledger, Queue: m.options.Queue, Identity: m.identity, Streams: !m.plan.Resident,
+		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences, Env: m.env,
+		Ledger: m.rt.ledger, Queue: m.options.Queue, Identity: m.identity, Streams: !p.Resident,
 	})
 	if m.options.Shared {
 		return m.engine.PrepareSampling()
 	}
 	return nil
+}
+
+// rows is how many rows a step has at most by a plan, and how many of them reach the head.
+func (m *Model) rows(p *plan.Plan) (rows, heads int) {
+	return p.Chunk, min(m.options.HeadRows, p.Chunk)
+}
+
+// newArena is scratch for the steps of a plan.
+func (m *Model) newArena(p *plan.Plan) (*mem.Buffer, error) {
+	rows, heads := m.rows(p)
+	n := m.model.ScratchBytes(nn.Scratch{Rows: rows, HeadRows: heads, Context: m.options.Context, Threads: m.rt.threads, Exact: m.options.Exact})
+	return mem.New(m.rt.ledger, budget.Activation, n, "scratch of the forward pass")
 }
 
 // Close ends all requests, waits for the calls that run them, and gives back everything that the model
@@ -194,8 +221,8 @@ func (m *Model) free() error {
 	return err
 }
 
-// CurrentPlan is the plan that the model runs by.
-func (m *Model) CurrentPlan() *plan.Plan { return m.plan }
+// CurrentPlan is the plan that the model runs by. Runtime.SetMemory changes it.
+func (m *Model) CurrentPlan() *plan.Plan { return m.plan.Load() }
 
 // LoadTime is what Start took.
 func (m *Model) LoadTime() time.Duration { return m.loaded }

@@ -41,9 +41,10 @@ type Runtime struct {
 	mu     sync.Mutex
 	own    *budget.Lease // the runtime pool, while models are open
 	models int
-	heap   int64 // bytes of the Go heap when the limit for it was set last
-	lent   int64 // of the runtime pool, by Reserve
-	tables int64 // likewise, for what models keep on the heap beyond what every one does
+	open   []*Model // those that run, in the order of their starts
+	heap   int64    // bytes of the Go heap when the limit for it was set last
+	lent   int64    // of the runtime pool, by Reserve
+	tables int64    // likewise, for what models keep on the heap beyond what every one does
 	closed bool
 }
 
@@ -90,7 +91,11 @@ func New(o Options) (*Runtime, error) {
 func MaxThreads() int { return max(64, 4*runtime.NumCPU()) }
 
 // Memory is the hard cap in bytes.
-func (rt *Runtime) Memory() int64 { return rt.limit }
+func (rt *Runtime) Memory() int64 {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	return rt.limit
+}
 
 // Threads is the number of compute threads.
 func (rt *Runtime) Threads() int { return rt.threads }

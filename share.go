@@ -3,6 +3,7 @@ package spillway
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spillway/spillway/internal/budget"
 )
@@ -15,7 +16,7 @@ var ErrClosed = errors.New("closed")
 func (rt *Runtime) begin(m *Model) error {
 	rt.models++
 	m.Checkpoint.models++
-	want := m.plan.Pools[budget.Runtime]
+	want := m.CurrentPlan().Pools[budget.Runtime]
 	held := rt.ledger.Snapshot().Pools[budget.Runtime].Used
 	var err error
 	if rt.own == nil {
@@ -39,6 +40,7 @@ func (rt *Runtime) begin(m *Model) error {
 func (rt *Runtime) end(m *Model) error {
 	rt.models--
 	m.Checkpoint.models--
+	rt.open = slices.DeleteFunc(rt.open, func(x *Model) bool { return x == m })
 	rt.tables -= m.heap(m.options)
 	if rt.own == nil {
 		return nil

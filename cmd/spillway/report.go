@@ -39,6 +39,18 @@ func newReport(o *opened, m *spillway.Model, a *spillway.Answer) *report.Report 
 	return r
 }
 
+// expertsReport says what became of the experts that a run needed.
+func expertsReport(e *plan.Experts, m *spillway.Model) *report.Experts {
+	io := m.IO()
+	r := &report.Experts{Needed: io.Experts, Hits: io.ExpertHits, Slots: e.Slots, All: e.Layers * e.Count, Policy: m.Options().Policy}
+	if io.Guesses > 0 {
+		r.Prediction = &report.Prediction{
+			Read: io.Guesses, Used: io.GuessesUsed, Dropped: io.GuessesDropped, ReadBytes: io.Guessed, Off: io.GuessesOff > 0,
+		}
+	}
+	return r
+}
+
 // notes are what a user should hear once about a model.
 func notes(c *spillway.Checkpoint) []string {
 	var all []string

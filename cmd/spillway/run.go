@@ -21,6 +21,7 @@ type runCommand struct {
 	Raw        bool   `help:"The prompt is the whole text: no chat template."`
 	PromptFile string `help:"Read the prompt from a file." placeholder:"FILE" type:"path"`
 	Trace      string `help:"Write which experts each step chose to a file, for spillway trace." placeholder:"FILE" type:"path"`
+	Prediction string `help:"Read experts that a layer will probably need while the drive is idle: on, off, or auto, until it measures as a loss. It never changes a result." enum:"auto,on,off" default:"auto"`
 	samplingFlags
 }
 
@@ -148,7 +149,7 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 	if n := o.MaxTokens(r, len(r.IDs)); n > planned-len(r.IDs) {
 		return &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
 	}
-	options := spillway.ModelOptions{Context: planned}
+	options := spillway.ModelOptions{Context: planned, Prediction: c.Prediction}
 	if options.Trace, err = c.traceFile(o); err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.M
 	p, w, rep := m.CurrentPlan(), workOf(m, a), newReport(o, m, a)
 	rep.IO = report.IO{RequiredBytes: max(w.Required, 0), ReadBytes: w.Read, HitBytes: m.IO().Hit}
 	if e := p.Experts; e != nil {
-		rep.Experts = &report.Experts{Needed: m.IO().Experts, Hits: m.IO().ExpertHits, Slots: e.Slots, All: e.Layers * e.Count, Policy: m.Options().Policy}
+		rep.Experts = expertsReport(e, m)
 	}
 	if err := m.Close(); err != nil {
 		return errors.Join(failed, err)

@@ -53,6 +53,21 @@ func (s *Lease) Resize(n int64) error {
 	return nil
 }
 
+// TryResize is Resize that asks no holder: it may be called under a lock that holders need. It reports whether the claim
+// is of n bytes now.
+func (s *Lease) TryResize(n int64) bool {
+	l := s.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.released || n < s.occupied || n > s.bytes && n-s.bytes > l.ceiling-l.used {
+		return false
+	}
+	l.charge(s.pool, s.what, n-s.bytes)
+	l.peak = max(l.peak, l.used)
+	s.bytes = n
+	return true
+}
+
 // Release gives the bytes back, exactly once. A second call returns ErrReleased; while memory is
 // occupied on the lease it fails and the bytes stay charged.
 func (s *Lease) Release() error {

@@ -41,6 +41,7 @@ type Engine struct {
 	sched    scheduler
 	gather   gathering
 	samplers scratches
+	calls    []*call // to be run between steps
 	counters Counters
 	pace     pace
 	closed   bool // ends the goroutine once no sequence is left
@@ -65,7 +66,10 @@ func New(cfg Config) *Engine {
 // Submit accepts a request or says why it cannot be run: a *TooLongError, a *QueueFullError, what is wrong with
 // it. An accepted request can finish whatever else there is. The stream ends with a Done event.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
-	if err := e.cfg.check(&r); err != nil {
+	e.mu.Lock()
+	cfg := e.cfg
+	e.mu.Unlock()
+	if err := cfg.check(&r); err != nil {
 		return nil, err
 	}
 	sampler, err := sample.New(r.Sampling)
@@ -144,10 +148,65 @@ func (e *Engine) Close() {
 	e.samplers.free()
 }
 
+// call is a function that runs between two steps.
+type call struct {
+	f    func() error
+	done chan error
+}
+
+// Between runs f while no step runs, and returns what it returns. After Close it fails.
+func (e *Engine) Between(f func() error) error {
+	c := &call{f, make(chan error, 1)}
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return ErrClosed
+	}
+	e.calls = append(e.calls, c)
+	e.work.Signal()
+	e.mu.Unlock()
+	return <-c.done
+}
+
+// SetRows changes how many rows a step may have, how many of them reach the head, and whether it streams weights, as Config
+// says. It is for Between.
+func (e *Engine) SetRows(rows, headRows int, streams bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cfg.Rows, e.cfg.HeadRows = rows, headRows
+	e.sched.rows, e.sched.headRows, e.sched.streams = rows, headRows, streams
+	e.cfg.Streams, e.gather.on = streams, streams
+	for _, q := range e.sched.all() {
+		if q.req.Shape == nil || !q.prompt() {
+			continue
+		}
+		if err := e.cfg.checkShape(&q.req); err != nil { // it cannot be divided
+			e.endLocked(q, Event{Reason: Failed, Err: err})
+		}
+	}
+}
+
 func (e *Engine) loop() {
 	defer close(e.stopped)
 	for e.wait() {
+		e.between()
 		e.step()
+	}
+	e.between() // who waits hears that it is over
+}
+
+// between runs the calls that wait.
+func (e *Engine) between() {
+	e.mu.Lock()
+	calls, closed := e.calls, e.closed
+	e.calls = nil
+	e.mu.Unlock()
+	for _, c := range calls {
+		if closed {
+			c.done <- ErrClosed
+			continue
+		}
+		c.done <- c.f()
 	}
 }
 
@@ -156,8 +215,11 @@ func (e *Engine) loop() {
 func (e *Engine) wait() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for len(e.sched.running)+len(e.sched.waiting) == 0 && !e.closed {
+	for len(e.sched.running)+len(e.sched.waiting) == 0 && !e.closed && len(e.calls) == 0 {
 		e.work.Wait()
+	}
+	if len(e.calls) > 0 && !e.closed {
+		return true
 	}
 	if e.cfg.Sequences > 0 && len(e.sched.running)+len(e.sched.waiting) < e.cfg.Sequences && !e.closed {
 		e.gather.wait(&e.mu)

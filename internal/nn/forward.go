@@ -40,6 +40,7 @@ type lists struct {
 	demands  []policy.Demand
 	indices  []int32
 	sorted   []int32
+	guessed  []int32
 }
 
 // mostInputs is for how many inputs of a layer's products there is room.
@@ -70,7 +71,9 @@ type run struct {
 	batch       *Batch
 	sweep       *pager.Sweep
 	rows        int
-	head        bool // rows are those that reach the head
+	head        bool      // rows are those that reach the head
+	at          int       // the block that runs
+	stream      []float32 // what its feed-forward part adds to
 	kernScratch []byte
 	attnScratch []byte
 	failures    sync.Mutex
@@ -178,6 +181,7 @@ func (r *run) block(i int, x, h []float32) error {
 	r.env.Arena.Reset(mark)
 	r.norm(b.ffnNorm, h, x, hidden)
 	r.layerTap(i, "ffn_norm", h)
+	r.at, r.stream = i, x
 	if err := b.ffn.forward(r, h, h); err != nil {
 		return err
 	}

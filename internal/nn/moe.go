@@ -156,6 +156,8 @@ func (f *moe) scratch(s *sizes, n int) {
 	s.acts(n, d.Width, f.stacks[f.down()])
 	s.floats(n * f.hidden)
 	s.reset(each)
+	f.predictScratch(s, n)
+	s.reset(each)
 	for range d.Used { // see single
 		s.floats(4 * d.Width)
 		s.acts(1, d.Width, f.stacks[f.down()])
@@ -173,6 +175,7 @@ func (f *moe) forward(r *run, dst, x []float32) error {
 	if err := r.sweep.Ask(f.index, t.visit); err != nil {
 		return err
 	}
+	r.predict(r.at+1, r.stream)
 	gate, shared, err := f.common(r, in, x)
 	if err != nil {
 		return err

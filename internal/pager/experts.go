@@ -12,12 +12,14 @@ import (
 // experts is what happens to a model's experts. In slots they stay as long as the policy thinks that they
 // are worth it; without slots they pass through a ring of tiles.
 type experts struct {
-	table *policy.Table // nil without slots
-	slots []expertSlot
-	homes []byte // memory of the slots, one after the other
-	ring  ring
-	queue []expertJob // reads that wait for a reader, from next on
-	next  int
+	table     *policy.Table // nil without slots
+	slots     []expertSlot
+	homes     []byte // memory of the slots, one after the other
+	slotBytes int64
+	ring      ring
+	guess     guesses
+	queue     []expertJob // reads that wait for a reader, from next on
+	next      int
 
 	// Of the visit that runs:
 	layer   int
@@ -27,6 +29,8 @@ type experts struct {
 	arrived []int32 // demands that can be computed, or have failed, in order
 	some    []Expert
 	reading int    // slots whose reads have not ended
+	flying  int    // reads that have begun and not ended
+	bytes   int64  // of these
 	sweeps  uint64 // since the shares of the layers were last set
 }
 
@@ -39,6 +43,7 @@ type expertSlot struct {
 	left   int32 // reads that have not ended
 	demand int32 // of the visit that runs that waits for it, or −1
 	state  state // idle, reading, ready or failed
+	guess  bool  // filled before a layer asked
 }
 
 // expertJob is one read of an expert: bytes of an extent of a slot, or a tile of the ring.
@@ -50,6 +55,7 @@ type expertJob struct {
 	start int64
 	need  int
 	tries int
+	guess bool
 }
 
 // Expert is one of those that a visit needs, valid during the loop's step that yields it.
@@ -58,6 +64,8 @@ type Expert struct {
 	Err    error // it could not be read
 	s      *Sweep
 	slot   int // −1: from the ring
+	home   []byte
+	at     [layout.MaxStacks]int64 // of the stacks in it
 }
 
 const (
@@ -65,8 +73,8 @@ const (
 	rebalancePeriod = 64
 )
 
-// indexExperts makes the tables; memory comes later.
-func (p *Pager) indexExperts(rule string, profile []int64) error {
+// indexExperts makes the tables for the placement's slots or tiles, without an expert; memory comes later.
+func (p *Pager) indexExperts() error {
 	layers := p.model.Experts
 	if len(layers) == 0 {
 		return nil
@@ -76,52 +84,63 @@ func (p *Pager) indexExperts(rule string, profile []int64) error {
 	x.slotOf = make([]int32, 0, count)
 	x.todo, x.arrived = make([]int32, 0, count), make([]int32, 0, count)
 	place := &p.place.Experts
+	x.ring.tiles = make([]ringTile, place.Tiles)
+	x.table, x.slots = nil, nil
 	if place.Slots == 0 {
-		x.ring.tiles = make([]ringTile, place.Tiles)
 		return nil
 	}
-	if rule == "" {
-		rule = policy.Default
-	}
-	shape := policy.Shape{Layers: len(layers), Experts: count}
-	r, err := policy.New(rule, shape, profile)
+	r, err := policy.New(p.rule, p.shape(), p.profile)
 	if err != nil {
 		return err
 	}
-	x.table = policy.NewTable(shape, r)
+	x.table = policy.NewTable(p.shape(), r)
 	x.table.Window = layers[0].Used
-	x.slots = make([]expertSlot, place.Slots)
-	for i := range x.slots {
-		x.slots[i].demand = -1
-		x.table.Give(i)
-	}
-	x.table.SetQuotas(policy.Equal(shape, place.Slots-policy.Transit(shape, layers[0].Used, place.Slots)))
+	p.giveSlots(place.Slots)
+	x.table.SetQuotas(policy.Equal(p.shape(), place.Slots-p.transit(place.Slots)))
 	return nil
 }
 
-// place gives slots and tiles their memory.
-func (x *experts) place(slots, tiles []byte, place *layout.ExpertPlacement) {
-	x.homes = slots
+// giveSlots adds empty slots up to n.
+func (p *Pager) giveSlots(n int) {
+	x := &p.experts
+	for i := len(x.slots); i < n; i++ {
+		x.slots = append(x.slots, expertSlot{demand: -1})
+		x.table.Give(i)
+	}
+}
+
+// shape is the experts as policies see them.
+func (p *Pager) shape() policy.Shape {
+	return policy.Shape{Layers: len(p.model.Experts), Experts: p.model.Experts[0].Count()}
+}
+
+// transit is how many of n slots are no layer's.
+func (p *Pager) transit(n int) int { return policy.Transit(p.shape(), p.model.Experts[0].Used, n) }
+
+// placeTiles gives the ring's tiles their memory.
+func (x *experts) placeTiles(tiles []byte, place *layout.ExpertPlacement) {
 	for i := range x.ring.tiles {
 		x.ring.tiles[i].buf = tiles[int64(i)*place.TileBytes:][:place.TileBytes]
 	}
 }
 
-// home is the memory of a slot.
-func (p *Pager) home(slot int) []byte {
-	n := p.place.Experts.SlotBytes
+// slotHome is the memory of a slot.
+func (p *Pager) slotHome(slot int) []byte {
+	n := p.experts.slotBytes
 	return p.experts.homes[int64(slot)*n:][:n]
 }
 
 // rebalance sets the shares of the layers by their use. The lock is held.
 func (p *Pager) rebalance() {
 	x := &p.experts
+	if x.guess.paused > 0 {
+		x.guess.paused--
+	}
 	if x.table == nil || p.ExpertsResident() {
 		return
 	}
 	if x.sweeps++; x.sweeps%rebalancePeriod == 0 {
-		l := p.model.Experts
-		x.table.Rebalance(policy.Transit(policy.Shape{Layers: len(l), Experts: l[0].Count()}, l[0].Used, x.table.Slots()))
+		x.table.Rebalance(p.transit(x.table.Slots()))
 	}
 }
 
@@ -232,7 +251,9 @@ func (s *Sweep) eachSlot(most int, yield func([]Expert, error) bool) error {
 		n := min(most, len(x.arrived))
 		x.some = x.some[:0]
 		for _, d := range x.arrived[:n] {
-			x.some = append(x.some, Expert{Demand: int(d), Err: x.slots[x.slotOf[d]].err, s: s, slot: int(x.slotOf[d])})
+			slot := int(x.slotOf[d])
+			t := &x.slots[slot]
+			x.some = append(x.some, Expert{Demand: int(d), Err: t.err, s: s, slot: slot, home: p.slotHome(slot), at: t.at})
 		}
 		x.arrived = append(x.arrived[:0], x.arrived[n:]...)
 		p.mu.Unlock()
@@ -272,6 +293,8 @@ func (p *Pager) beginVisit() {
 	x := &p.experts
 	n := len(x.visit.Demands)
 	x.slotOf, x.todo, x.arrived = x.slotOf[:n], x.todo[:0], x.arrived[:0]
+	p.judge(x.layer)
+	p.dropGuesses(x.layer)
 	x.table.Visit(x.layer, x.visit, x.slotOf)
 	for i, slot := range x.slotOf {
 		switch {
@@ -280,10 +303,14 @@ func (p *Pager) beginVisit() {
 			continue
 		case x.slots[slot].state == ready:
 			x.arrived = append(x.arrived, int32(i))
+			if x.slots[slot].guess { // it was read for this visit
+				x.slots[slot].guess = false
+				continue
+			}
 			p.stats.Hit += p.model.Experts[x.layer].Bytes()
 			p.stats.ExpertHits++
 		default: // a visit that was given up began to read it
-			x.slots[slot].demand = int32(i)
+			x.slots[slot].demand, x.slots[slot].guess = int32(i), false
 			x.table.Release(int(slot)) // that visit's use
 		}
 	}
@@ -309,22 +336,39 @@ func (p *Pager) seat() {
 // loadExpert queues the reads that fill a slot. The lock is held.
 func (p *Pager) loadExpert(slot, layer, expert int, demand int32) {
 	x := &p.experts
-	t, home := &x.slots[slot], p.home(slot)
+	if x.next == len(x.queue) {
+		x.queue, x.next = x.queue[:0], 0
+	}
+	before := len(x.queue)
+	x.queue = p.fillSlot(x.queue, slot, layer, expert, 0)
+	x.slots[slot].demand = demand
+	for range len(x.queue) - before {
+		p.work.Signal()
+	}
+}
+
+// fillSlot adds the reads that fill a slot to a list, of about so many bytes each; 0 is what the placement says. The lock is held.
+func (p *Pager) fillSlot(jobs []expertJob, slot, layer, expert int, request int64) []expertJob {
+	x := &p.experts
+	t, home := &x.slots[slot], p.slotHome(slot)
 	poison(home)
 	bundle := p.model.Experts[layer].Bundle(expert, p.place.Align)
-	*t = expertSlot{at: bundle.At, layer: int32(layer), expert: int32(expert), state: reading, demand: demand}
+	*t = expertSlot{at: bundle.At, layer: int32(layer), expert: int32(expert), state: reading, demand: -1}
 	x.reading++
 	for i := range bundle.N {
 		e := &bundle.Extents[i]
 		step := p.expertRequest(e.End - e.Start)
+		if request > 0 {
+			step = (request + int64(p.place.Align) - 1) &^ int64(p.place.Align-1)
+		}
 		for at := e.Start; at < e.End; at += step {
 			end := min(at+step, e.End)
 			from := e.Slot + at - e.Start
-			x.push(expertJob{slot: slot, file: e.File, buf: home[from:][:end-at], start: at, need: int(min(end, e.Start+e.Need) - at)})
+			jobs = append(jobs, expertJob{slot: slot, file: e.File, buf: home[from:][:end-at], start: at, need: int(min(end, e.Start+e.Need) - at)})
 			t.left++
 		}
 	}
-	p.work.Broadcast()
+	return jobs
 }
 
 // expertRequest cuts an extent of n bytes into equal requests. What is little more than one is read at once.
@@ -347,6 +391,7 @@ func (p *Pager) vacate(d int32) {
 	x := &p.experts
 	x.table.Release(int(x.slotOf[d]))
 	x.slotOf[d] = -1
+	p.rested.Broadcast()
 }
 
 // endVisit gives up what a visit has not come to. The lock is held.
@@ -365,6 +410,13 @@ func (p *Pager) endVisit() {
 	x.slotOf, x.todo, x.arrived = x.slotOf[:0], x.todo[:0], x.arrived[:0]
 }
 
+// Reads of experts that are on their way at once: so many bytes, and in any case so many reads. That reaches the speed of the drives that
+// we measured, and is so little that experts arrive one after the other and are computed while the next ones are read.
+const (
+	expertDepth = 12 << 20
+	expertReads = 3
+)
+
 // nextExpert takes the next read of an expert. The lock is held.
 func (p *Pager) nextExpert() (expertJob, bool) {
 	x := &p.experts
@@ -372,7 +424,16 @@ func (p *Pager) nextExpert() (expertJob, bool) {
 		x.next++
 		return x.queue[x.next-1], true
 	}
-	return p.nextTile()
+	if j, ok := p.nextTile(); ok {
+		return j, ok
+	}
+	return p.nextGuess()
+}
+
+// deep reports whether so many reads of experts are on their way that the next one has to wait. The lock is held.
+func (p *Pager) deep() bool {
+	x := &p.experts
+	return x.next < len(x.queue) && x.flying >= expertReads && x.bytes+int64(len(x.queue[x.next].buf)) > expertDepth
 }
 
 // readExpert reads as reader i.
@@ -418,6 +479,7 @@ func (p *Pager) finishExpert(j expertJob, err error) {
 		x.arrived = append(x.arrived, t.demand)
 		t.demand = -1
 	}
+	p.rested.Broadcast()
 	p.wake()
 }
 
@@ -434,6 +496,6 @@ func (e Expert) Tiles(stack int) iter.Seq2[Tile, error] {
 			e.s.ringTiles(e.Demand, stack, yield)
 			return
 		}
-		yield(Tile{0, s.Rows, p.home(e.slot)[p.experts.slots[e.slot].at[stack]:][:s.Bytes()]}, nil)
+		yield(Tile{0, s.Rows, e.home[e.at[stack]:][:s.Bytes()]}, nil)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"github.com/spillway/spillway/internal/pager"
 	"github.com/spillway/spillway/internal/plan"
 	"github.com/spillway/spillway/internal/policy"
+	"github.com/spillway/spillway/internal/quant"
 	"github.com/spillway/spillway/internal/vfs"
 	"pgregory.net/rapid"
 )
@@ -61,6 +63,7 @@ func (b *bench) visitAll(t failer, rng *rand.Rand, stop int) (out visited, err e
 	defer s.End()
 	for i := range b.model.Experts {
 		v := visit(rng, &b.model.Experts[i])
+		b.predict(s, rng, i, v)
 		if err := s.Ask(i, v); err != nil {
 			return out, err
 		}
@@ -98,6 +101,28 @@ func (b *bench) visitAll(t failer, rng *rand.Rand, stop int) (out visited, err e
 		}
 	}
 	return out, nil
+}
+
+// predict says what a layer will need, rightly or not, in a layer before it or right before it asks, or says nothing.
+func (b *bench) predict(s *pager.Sweep, rng *rand.Rand, layer int, v policy.Visit) {
+	var guessed []int32
+	for _, d := range v.Demands {
+		if rng.IntN(2) == 0 {
+			guessed = append(guessed, d.Expert)
+		}
+	}
+	for rng.IntN(3) > 0 {
+		guessed = append(guessed, int32(rng.IntN(b.model.Experts[layer].Count())))
+	}
+	switch rng.IntN(3) {
+	case 0:
+		s.Predict(layer, guessed)
+	case 1:
+		s.Predict(rng.IntN(len(b.model.Experts)), guessed)
+	}
+	if rng.IntN(2) == 0 {
+		time.Sleep(time.Duration(rng.IntN(300)) * time.Microsecond) // so that some are read
+	}
 }
 
 // expert compares the bytes of one.
@@ -254,4 +279,80 @@ func filesOf(m *layout.Model) []vfs.File {
 		files = append(files, vfs.Bytes("file", d))
 	}
 	return files
+}
+
+// addExperts gives every layer experts of two matrices, behind everything else.
+func addExperts(m *layout.Model, count, used int) {
+	end := layouttest.FileBytes(m)[0]
+	for i := range m.Layers {
+		l := layout.ExpertLayer{Layer: i, Used: used}
+		for k := range 2 {
+			st := layout.Stack{Name: fmt.Sprintf("blk.%d.%d.experts", i, k), Type: quant.F32, Rows: 64, Cols: 256, At: make([]layout.Place, count)}
+			for e := range count {
+				st.At[e].Offset = end
+				end += st.Bytes()
+			}
+			l.Stacks = append(l.Stacks, st)
+		}
+		m.Experts = append(m.Experts, l)
+	}
+}
+
+// Guesses that are right are used and read once; where all are wrong, guessing stops.
+func TestGuesses(t *testing.T) {
+	m := layouttest.Shape{Layers: 4, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 256}.Model()
+	addExperts(m, 16, 2)
+	request := plan.Request{Model: m, Align: 512, Budget: 4<<20 + layouttest.SweptBytes(m) + m.ExpertBytes()/3}
+	for _, right := range []bool{true, false} {
+		b := open(t, m, request, nil)
+		if n := b.plan.Experts.Slots; n < 8 || b.plan.Experts.Resident() {
+			t.Fatalf("%d slots", n)
+		}
+		if err := b.sweep(t, -1); err != nil {
+			t.Fatal(err)
+		}
+		for i := 0; b.pager.Predicts() && i < 400; i++ {
+			b.guess(t, i, right)
+		}
+		s := b.pager.Stats()
+		if s.Guesses == 0 || right != (s.GuessesUsed == s.Guesses) || right != (s.GuessesOff == 0) || right != b.pager.Predicts() {
+			t.Errorf("guesses right: %v; %+v", right, s)
+		}
+		b.close(t)
+	}
+}
+
+// guess is a sweep whose layers use two experts each, which it predicts rightly or not.
+func (b *bench) guess(t failer, i int, right bool) {
+	s, err := b.pager.Begin(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.End()
+	for l := range b.model.Experts {
+		e := int32((i*7 + l) % 15)
+		v := policy.Visit{Decode: 1, Demands: []policy.Demand{{Expert: e, Decode: 1}, {Expert: e + 1, Decode: 1}}}
+		g := e
+		if !right {
+			g = (e + 8) % 16
+		}
+		before := b.pager.Stats()
+		s.Predict(l, []int32{g})
+		for try := 0; try < 20 && b.pager.Stats().Guessed == before.Guessed; try++ {
+			time.Sleep(20 * time.Microsecond)
+		}
+		if err := s.Ask(l, v); err != nil {
+			t.Fatal(err)
+		}
+		for some, err := range s.Experts(2) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range some {
+				if err := b.expert(t, x, l, int(v.Demands[x.Demand].Expert)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
 }

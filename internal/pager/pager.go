@@ -4,6 +4,7 @@
 package pager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/layout"
-	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/policy"
 	"github.com/spillway/spillway/internal/vfs"
 )
 
@@ -41,33 +42,42 @@ type Config struct {
 	Ledger    *budget.Ledger
 	Policy    string  // which experts stay in memory; empty is policy.Default
 	Profile   []int64 // for the policy static, see policy.New
+	// Prediction of experts; PredictAuto is the default.
+	Prediction Prediction
 }
 
 // Pager owns the weights of one model. One sweep runs at a time, driven by one goroutine; Rows,
 // Vector and Stats can be called by others meanwhile.
 type Pager struct {
-	model *layout.Model
-	place *layout.Placement
-	files []vfs.File
-	order []*layout.Matrix // of the sweep
-	kind  []kinds          // of each of them
-	parts [][]piece        // by Matrix.ID, in rising row order
+	model   *layout.Model
+	place   *layout.Placement
+	files   []vfs.File
+	profile []int64          // for the rule static
+	rule    string           // which experts stay
+	order   []*layout.Matrix // of the sweep
+	kind    []kinds          // of each of them
+	parts   [][]piece        // by Matrix.ID, in rising row order
 
-	leases  []*budget.Lease
-	buffers []*mem.Buffer
+	ledger  *budget.Ledger
+	memory  memory
 	vectors [][]float32 // by Vector.ID
 	lookups []byte      // one look-up buffer for each reader, the last one for the caller
 	scratch []byte      // likewise, for files that put their content together
 
-	readers sync.WaitGroup
-	looking sync.Mutex // one Rows at a time
-	look    lookup
+	readers    sync.WaitGroup
+	alive      []bool // by reader; guarded by mu
+	unregister func()
+	looking    sync.Mutex // one Rows at a time
+	look       lookup
 
 	mu      sync.Mutex
 	work    sync.Cond     // readers wait here
 	arrived chan struct{} // wakes the one that waits for a read
 	waiting bool
 	closed  bool
+	broken  error // of a change of the placement
+	moving  bool  // the placement changes: nothing is read
+	rested  sync.Cond
 
 	units   []unit
 	slots   []slot
@@ -100,9 +110,13 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	p := &Pager{
 		model: c.Model, place: c.Placement, files: c.Files, arrived: make(chan struct{}, 1),
 	}
-	p.work.L = &p.mu
+	p.ledger = c.Ledger
+	p.work.L, p.rested.L = &p.mu, &p.mu
+	p.rule = cmp.Or(c.Policy, policy.Default)
+	p.profile = c.Profile
+	p.experts.guess.mode = c.Prediction
 	p.index()
-	err := p.indexExperts(c.Policy, c.Profile)
+	err := p.indexExperts()
 	if err == nil {
 		err = p.reserve(c.Ledger)
 	}
@@ -112,9 +126,10 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.free())
 	}
-	for i := range p.place.Readers {
-		p.readers.Go(func() { p.reader(i) })
-	}
+	p.mu.Lock()
+	p.startReaders()
+	p.mu.Unlock()
+	p.unregister = c.Ledger.Register(holderRank, slotHolder{p})
 	return p, nil
 }
 
@@ -167,6 +182,7 @@ func (c *Config) check() error {
 
 // index finds the pieces of each matrix and their part in the sweep.
 func (p *Pager) index() {
+	p.order, p.kind = nil, nil
 	at := make([]int, len(p.model.Matrices))
 	for i := range at {
 		at[i] = -1
@@ -209,75 +225,8 @@ func (p *Pager) insert(x piece) {
 	p.parts[x.part.Matrix.ID] = list
 }
 
-// reserve leases everything at once, then maps it.
-func (p *Pager) reserve(l *budget.Ledger) error {
-	vectors := p.place.Pages(p.model.VectorBytes())
-	experts := p.place.Experts.Memory()
-	var err error
-	p.leases, err = l.ReserveAll(
-		budget.Want{Pool: budget.Weights, Bytes: p.place.PinnedMemory() + vectors, What: "pinned weights"},
-		budget.Want{Pool: budget.Staging, Bytes: p.place.StagingMemory(), What: "weights on their way from the drive"},
-		budget.Want{Pool: budget.Weights, Bytes: experts, What: "experts"},
-	)
-	if err != nil {
-		return err
-	}
-	// One mapping each, so that almost all of it lies in huge pages.
-	pinned, err := p.mapped(p.leases[0], p.leases[0].Bytes())
-	if err != nil {
-		return err
-	}
-	for i := range p.units {
-		if u := &p.units[i]; u.Pinned {
-			u.home = pinned[:u.end-u.start]
-			pinned = pinned[p.place.Home(u.Unit):]
-		}
-	}
-	p.vectors = vectorsOf(p.model, pinned)
-	staging, err := p.mapped(p.leases[1], p.leases[1].Bytes())
-	if err != nil {
-		return err
-	}
-	for i := range p.slots {
-		p.slots[i].buf = staging[int64(i)*p.place.SlotBytes:][:p.place.SlotBytes]
-	}
-	p.lookups = staging[int64(p.place.Slots)*p.place.SlotBytes:]
-	p.scratch = p.lookups[int64(p.place.Readers+1)*p.place.LookupBytes:]
-	slots, err := p.mapped(p.leases[2], experts)
-	if err != nil {
-		return err
-	}
-	p.experts.place(slots, p.scratch[int64(p.place.Readers+1)*p.place.ScratchBytes():], &p.place.Experts)
-	return nil
-}
-
-func (p *Pager) mapped(l *budget.Lease, n int64) ([]byte, error) {
-	if n == 0 {
-		return nil, nil
-	}
-	b, err := mem.MapSlot(l, int(n))
-	if err != nil {
-		return nil, err
-	}
-	p.buffers = append(p.buffers, b)
-	return b.Bytes(), nil
-}
-
 func (p *Pager) lookupBuffer(i int) []byte {
 	return p.lookups[int64(i)*p.place.LookupBytes:][:p.place.LookupBytes]
-}
-
-// free gives memory and leases back.
-func (p *Pager) free() error {
-	var errs []error
-	for _, b := range p.buffers {
-		errs = append(errs, b.Free())
-	}
-	for _, l := range p.leases {
-		errs = append(errs, l.Release())
-	}
-	p.buffers, p.leases, p.vectors, p.lookups, p.scratch = nil, nil, nil, nil, nil
-	return errors.Join(errs...)
 }
 
 // Close waits for reads in flight and gives back all memory and leases. It fails while a sweep
@@ -296,8 +245,10 @@ func (p *Pager) Close() error {
 	}
 	p.closed = true
 	p.work.Broadcast()
+	p.rested.Broadcast()
 	p.wake()
 	p.mu.Unlock()
 	p.readers.Wait()
+	p.unregister()
 	return p.free()
 }

@@ -27,6 +27,7 @@ type unit struct {
 
 	// The rest is for pinned units.
 	home       []byte
+	at         int64 // of the home in the region
 	start, end int64 // aligned range of the file that fills the home
 	requests   int   // that it takes
 	issued     int
@@ -69,10 +70,19 @@ type job struct {
 func (p *Pager) reader(i int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.closed {
+	defer func() { p.alive[i] = false }()
+	for !p.closed && i < p.place.Readers {
+		if p.moving && p.experts.next == len(p.experts.queue) {
+			p.work.Wait()
+			continue
+		}
 		if b := p.batch; b != nil {
 			b.helpers.Add(1)
 			p.batchStep(b, i)
+			continue
+		}
+		if p.deep() { // then nothing else is read either
+			p.work.Wait()
 			continue
 		}
 		if p.expertStep(i) {
@@ -99,13 +109,32 @@ func (p *Pager) expertStep(i int) bool {
 	if !ok {
 		return false
 	}
+	x := &p.experts
+	x.count(j, 1)
 	p.takeOff()
 	p.mu.Unlock()
 	n, err := p.readExpert(j, i)
 	p.mu.Lock()
 	p.land(n)
+	x.count(j, -1)
+	if j.guess {
+		p.stats.Guessed += int64(n)
+	}
 	p.finishExpert(j, err)
+	if x.flying == 0 || !p.deep() { // others wait for that
+		p.work.Signal()
+	}
 	return true
+}
+
+// count counts a read that begins (by 1) or ends (by −1).
+func (x *experts) count(j expertJob, by int) {
+	if j.guess {
+		x.guess.flying += by
+		return
+	}
+	x.flying += by
+	x.bytes += int64(by) * int64(len(j.buf))
 }
 
 // batchStep helps with a look-up until nothing is left of it. The lock is held before and after.
@@ -130,6 +159,7 @@ func (p *Pager) takeOff() {
 func (p *Pager) land(n int) {
 	p.flying--
 	if p.flying == 0 {
+		p.rested.Broadcast()
 		p.stats.Busy += time.Since(p.since)
 	}
 	p.stats.Requests++

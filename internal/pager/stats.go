@@ -15,8 +15,12 @@ type Stats struct {
 	Experts  int64 // that visits have needed
 	// ExpertHits is how many of them were in memory.
 	ExpertHits int64
-	Wait       time.Duration // that sweeps have waited for the drive
-	Busy       time.Duration // with at least one read in flight
+	// Guesses are experts that were read because a layer would probably need them, GuessesUsed those that it needed then,
+	// GuessesDropped those whose reads were given up, Guessed the bytes read for them (part of Read) before anybody asked;
+	// GuessesOff is how often guessing was switched off for a while because few were right.
+	Guesses, GuessesUsed, GuessesDropped, Guessed, GuessesOff int64
+	Wait                                                      time.Duration // that sweeps have waited for the drive
+	Busy                                                      time.Duration // with at least one read in flight
 }
 
 // Streamed is the bytes that were read through the ring.
@@ -28,6 +32,8 @@ func (s Stats) Sub(e Stats) Stats {
 		Sweeps: s.Sweeps - e.Sweeps, Passed: s.Passed - e.Passed, Hit: s.Hit - e.Hit, Read: s.Read - e.Read,
 		Loaded: s.Loaded - e.Loaded, Looked: s.Looked - e.Looked, Requests: s.Requests - e.Requests,
 		Experts: s.Experts - e.Experts, ExpertHits: s.ExpertHits - e.ExpertHits,
+		Guesses: s.Guesses - e.Guesses, GuessesUsed: s.GuessesUsed - e.GuessesUsed, GuessesDropped: s.GuessesDropped - e.GuessesDropped,
+		Guessed: s.Guessed - e.Guessed, GuessesOff: s.GuessesOff - e.GuessesOff,
 		Wait: s.Wait - e.Wait, Busy: s.Busy - e.Busy,
 	}
 }

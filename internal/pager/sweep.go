@@ -58,10 +58,13 @@ func (p *Pager) Begin(ctx context.Context, skip ...layout.Kind) (*Sweep, error) 
 	switch {
 	case p.closed:
 		return nil, ErrClosed
+	case p.broken != nil:
+		return nil, p.broken
 	case p.running != nil:
 		return nil, errors.New("pager: internal error: a sweep began while another runs")
 	}
 	p.forgive()
+	p.regrow()
 	for i := range p.slots {
 		if t := &p.slots[i]; t.state != idle && t.sweep == p.sweep && s.skips(&p.units[t.unit]) {
 			p.drop(t)
@@ -88,6 +91,8 @@ func (s *Sweep) End() {
 	p := s.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.dropGuesses(-1)
+	p.experts.guess.slots = p.experts.guess.slots[:0]
 	for i := range p.slots {
 		if t := &p.slots[i]; t.state != idle && t.sweep == p.sweep {
 			p.drop(t)

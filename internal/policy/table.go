@@ -88,6 +88,32 @@ func (t *Table) Take() (slot int, ok bool) {
 	return int(s), true
 }
 
+// Vacate removes a slot. What it holds moves to another one if that is empty or holds what is missed less: to is where, or −1 if
+// nothing moves. It fails if the slot is in use.
+func (t *Table) Vacate(slot int) (to int, ok bool) {
+	if t.users[slot] > 0 || t.holds[slot] == gone {
+		return none, false
+	}
+	t.slots--
+	if t.holds[slot] == empty {
+		t.empty = slices.DeleteFunc(t.empty, func(s int32) bool { return s == int32(slot) })
+		t.holds[slot] = gone
+		return none, true
+	}
+	other, found := t.find(t.fullest())
+	if !found {
+		t.drop(int32(slot))
+		other = int32(slot)
+	}
+	at := t.holds[slot]
+	t.holds[slot] = gone
+	if int(other) == slot {
+		return none, true
+	}
+	t.where[at], t.holds[other] = other, at
+	return int(other), true
+}
+
 // SetQuotas sets how many experts of each layer may stay once others need slots. Nothing is displaced
 // now.
 func (t *Table) SetQuotas(quotas []int) {
@@ -137,6 +163,21 @@ func (t *Table) Load(layer, expert int) (slot int, ok bool) {
 	t.held[layer]++
 	t.users[s]++
 	return int(s), true
+}
+
+// LoadBeside is Load that displaces none of some other experts of the layer.
+func (t *Table) LoadBeside(layer, expert int, others []int32) (slot int, ok bool) {
+	use := func(by int32) {
+		for _, e := range others {
+			if s := t.where[layer*t.shape.Experts+int(e)]; s >= 0 && int(e) != expert {
+				t.users[s] += by
+			}
+		}
+	}
+	use(1)
+	slot, ok = t.Load(layer, expert)
+	use(-1)
+	return slot, ok
 }
 
 // Release ends one use of a slot.
@@ -274,12 +315,19 @@ func (t *Table) fullest() int {
 
 const countOne = 16 // leaves room for fading
 
-// Rebalance sets quotas from what was demanded since the last ones, older demands counting half each time: the layers whose
-// next expert is needed most get the next slot, transit slots stay outside, and each layer has at least its equal
-// share over 4. It takes about a millisecond for 10,000 experts: call it every few dozen steps, and after
-// the number of slots has changed.
+// Rebalance sets quotas from what was demanded since the last ones, older demands counting half each time; transit slots stay outside. It
+// takes about a millisecond for 10,000 experts: call it every few dozen steps.
 func (t *Table) Rebalance(transit int) {
-	slots := max(t.slots-transit, 0)
+	t.Share(t.slots - transit)
+	for i := range t.counts {
+		t.counts[i] >>= 1
+	}
+}
+
+// Share cuts so many slots into quotas: the layers whose next expert is needed most get the next slot, and each layer has at least its
+// equal share over 4. Call it when the number of slots changes.
+func (t *Table) Share(slots int) {
+	slots = max(slots, 0)
 	floor := min(slots/len(t.quota)/4, t.shape.Experts)
 	for i := range t.order {
 		t.order[i] = int32(i)
@@ -289,9 +337,6 @@ func (t *Table) Rebalance(transit int) {
 		busiest(t.order[l*t.shape.Experts:][:t.shape.Experts], t.counts)
 	}
 	t.share(slots - floor*len(t.quota))
-	for i := range t.counts {
-		t.counts[i] >>= 1
-	}
 }
 
 // busiest sorts experts by falling counts, equal ones by number.

@@ -73,6 +73,12 @@ func (r *Report) ioLine() string {
 	if x := r.Experts; x != nil && x.Needed > 0 {
 		line += fmt.Sprintf("\nexperts: %.0f %% of %d were in memory when they were needed (%d of %d have room, policy %s)",
 			100*float64(x.Hits)/float64(x.Needed), x.Needed, x.Slots, x.All, x.Policy)
+		if g := x.Prediction; g != nil {
+			line += fmt.Sprintf("; %d of %d that were read ahead were needed", g.Used, g.Read)
+			if g.Off {
+				line += ", so few that it was given up"
+			}
+		}
 	}
 	return line + "\n"
 }

@@ -81,6 +81,17 @@ type Experts struct {
 	Slots  int    `json:"slots"`  // experts that find room in memory at once
 	All    int    `json:"all"`    // that the model has
 	Policy string `json:"policy"` // that chose which stay
+	// Prediction is what became of reads before a layer asked; nil if there were none.
+	Prediction *Prediction `json:"prediction,omitempty"`
+}
+
+// Prediction counts experts that were read because a layer would probably need them.
+type Prediction struct {
+	Read      int64 `json:"read"` // or begun to be
+	Used      int64 `json:"used"` // by the layer that they were read for
+	Dropped   int64 `json:"dropped"`
+	ReadBytes int64 `json:"read_bytes"` // before anybody asked
+	Off       bool  `json:"off"`        // it was switched off for a while, because few were used
 }
 
 // Roofline says how near the run came to what the machine allows.
