@@ -8,7 +8,8 @@ import (
 
 var api = &server.API{Name: "admin", Prefix: "/admin", Error: server.PlainError}
 
-// Mount registers /metrics, which anyone may read who reaches the port, and /admin/state behind the keys.
+// Mount registers /metrics, which anyone may read who reaches the port, and behind the keys /admin/state and
+// /admin/budget.
 func Mount(s *server.Server, m *Metrics) {
 	s.HandlePublic("GET /metrics", api, func(x *server.Exchange) error {
 		t := newText()
@@ -19,4 +20,6 @@ func Mount(s *server.Server, m *Metrics) {
 		return err
 	})
 	s.Handle("GET /admin/state", api, func(x *server.Exchange) error { return x.JSON(http.StatusOK, StateOf(s)) })
+	s.Handle("GET /admin/budget", api, func(x *server.Exchange) error { return x.JSON(http.StatusOK, memoryOf(s)) })
+	s.Handle("POST /admin/budget", api, setBudget)
 }

@@ -102,3 +102,28 @@ func TestFailedAnswersCountAsErrors(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// A change of the cap holds at once; what is wrong is refused and changes nothing.
+func TestBudget(t *testing.T) {
+	s := start(t)
+	const ask = `{"model":"storyteller","prompt":"Once upon a time","max_tokens":20,"temperature":0,"ignore_eos":true}`
+	var before, after struct{ Choices []struct{ Text string } }
+	s.Post("/v1/completions", 200, ask, &before)
+	var m Memory
+	s.Post("/admin/budget", 200, `{"memory":"200MiB"}`, &m)
+	if m.Limit != 200<<20 || m.Used > m.Limit {
+		t.Errorf("%+v", m)
+	}
+	if s.Post("/v1/completions", 200, ask, &after); after.Choices[0].Text != before.Choices[0].Text {
+		t.Errorf("%q became %q", before.Choices[0].Text, after.Choices[0].Text)
+	}
+	for body, want := range map[string]string{`{"memory":1000}`: "needs at least", `{}`: "memory is null", `{"memory":"lots"}`: "lots", `{"memory":-5}`: "positive"} {
+		var e struct{ Error struct{ Message string } }
+		if s.Post("/admin/budget", 400, body, &e); !strings.Contains(e.Error.Message, want) {
+			t.Errorf("%s: %q, want %q", body, e.Error.Message, want)
+		}
+	}
+	if _, _, text := s.Do("GET", "/admin/budget", ""); !strings.Contains(text, `"limit":209715200`) {
+		t.Error(text)
+	}
+}

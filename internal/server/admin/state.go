@@ -95,6 +95,8 @@ type Drive struct {
 	Sweeps     int64   `json:"sweeps"`
 	Experts    int64   `json:"experts"`
 	ExpertHits int64   `json:"expert_hits"`
+	Guesses    int64   `json:"guesses"` // experts that were read before their layer asked
+	GuessHits  int64   `json:"guess_hits"`
 }
 
 // StateOf looks at a server.
@@ -148,7 +150,7 @@ func modelOf(s pool.State) Model {
 	}
 	m.Drive = &Drive{
 		Read: io.Read, Hit: io.Hit, Passed: io.Passed, Reads: io.Requests, Busy: io.Busy.Seconds(), Wait: io.Wait.Seconds(),
-		Sweeps: io.Sweeps, Experts: io.Experts, ExpertHits: io.ExpertHits,
+		Sweeps: io.Sweeps, Experts: io.Experts, ExpertHits: io.ExpertHits, Guesses: io.Guesses, GuessHits: io.GuessesUsed,
 	}
 	return m
 }
@@ -237,4 +239,6 @@ func (d *Drive) write(t *text, l label) {
 	t.counter("spillway_drive_waited_seconds_total", "That sweeps waited for the drive.", d.Wait, l)
 	t.counter("spillway_experts_total", "Experts that sweeps needed.", float64(d.Experts), l)
 	t.counter("spillway_expert_hits_total", "Of these, in memory.", float64(d.ExpertHits), l)
+	t.counter("spillway_expert_guesses_total", "Experts that were read before their layer asked.", float64(d.Guesses), l)
+	t.counter("spillway_expert_guess_hits_total", "Of these, needed.", float64(d.GuessHits), l)
 }
