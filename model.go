@@ -30,6 +30,7 @@ type Model struct {
 	env     *nn.Env
 	cache   *kv.Cache
 	engine  *engine.Engine
+	forms   forms
 	trace   *tracer // nil for none
 	loaded  time.Duration
 	// identity names the weights where requests share the cache's blocks; empty: they do not.
@@ -212,6 +213,7 @@ func (m *Model) free() error {
 	if m.pager != nil {
 		err = m.pager.Close()
 	}
+	err = errors.Join(err, m.forms.free())
 	if m.arena != nil {
 		err = errors.Join(err, m.arena.Free())
 	}

@@ -44,6 +44,7 @@ type Runtime struct {
 	open   []*Model // those that run, in the order of their starts
 	heap   int64    // bytes of the Go heap when the limit for it was set last
 	lent   int64    // of the runtime pool, by Reserve
+	aside  aside    // of lent
 	tables int64    // likewise, for what models keep on the heap beyond what every one does
 	closed bool
 }
@@ -200,29 +201,35 @@ func (rt *Runtime) setHeapLimit() {
 // the heap grow by as much until release is called. When they do not fit it fails with a
 // *budget.NoRoomError; before a model was planned the process as it is now counts, too.
 func (rt *Runtime) Reserve(n int64, what string) (release func(), err error) {
+	_, release, err = rt.lend(n, what)
+	return release, err
+}
+
+// lend is Reserve, with the lease.
+func (rt *Runtime) lend(n int64, what string) (lease *budget.Lease, release func(), err error) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	switch {
 	case rt.closed:
-		return nil, fmt.Errorf("the runtime is %w", ErrClosed)
+		return nil, nil, fmt.Errorf("the runtime is %w", ErrClosed)
 	case n < 0:
-		return nil, fmt.Errorf("%d bytes for %s are not possible", n, what)
+		return nil, nil, fmt.Errorf("%d bytes for %s are not possible", n, what)
 	}
 	if rt.own == nil {
 		if err := rt.roomBeforePlan(n, what); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	lease, err := rt.ledger.Reserve(budget.Runtime, n, what)
+	lease, err = rt.ledger.Reserve(budget.Runtime, n, what)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if rt.own == nil && rt.lent == 0 {
 		rt.heap = goBytes()
 	}
 	rt.lent += n
 	rt.setHeapLimit()
-	return sync.OnceFunc(func() { rt.giveBack(lease) }), nil
+	return lease, sync.OnceFunc(func() { rt.giveBack(lease) }), nil
 }
 
 // roomBeforePlan checks that n more bytes of heap fit beside the process, for which the ledger has no

@@ -21,11 +21,22 @@ type Stats struct {
 	Steps                      int64
 	SweepWaits                 int64 // times that a sweep waited for more requests to share it
 	SweepWaited                time.Duration
+
+	Constraints ConstraintStats
+}
+
+// ConstraintStats count what structured output took.
+type ConstraintStats struct {
+	Compiled, CacheHits, Refused int64 // forms that were compiled, found compiled, and refused
+	CompileTime                  time.Duration
+	Masks                        int64 // of tokens that may come next
+	MaskTime                     time.Duration
+	Forced                       int64 // tokens that needed no step to be chosen
 }
 
 // Stats returns what the model does now and has done since Start.
 func (m *Model) Stats() Stats {
-	s := m.engine.State()
+	s, f := m.engine.State(), m.forms.stats()
 	return Stats{
 		Running: s.Running, Waiting: s.Waiting, Preempted: s.Preempted,
 		Finished: map[string]int64{
@@ -34,5 +45,8 @@ func (m *Model) Stats() Stats {
 		Blocks: s.Cache.Blocks, BlocksUsed: s.Cache.Used, BlocksIdle: s.Cache.Idle, BlockTokens: kv.BlockTokens,
 		PrefixQueried: s.Cache.Queried, PrefixHit: s.Cache.Hit, Evictions: s.Cache.Evictions,
 		PromptTokens: s.PromptRows, AnswerTokens: s.Tokens, Steps: s.Steps, SweepWaits: s.SweepWaits, SweepWaited: s.SweepWaited,
+		Constraints: ConstraintStats{
+			Compiled: f.Compiled, CacheHits: f.Hits, Refused: f.Refused, CompileTime: f.Compiling, Masks: s.Masks, MaskTime: s.MaskTime, Forced: s.Forced,
+		},
 	}
 }

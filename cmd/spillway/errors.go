@@ -72,6 +72,7 @@ func exitCode(err error) int {
 	var long *spillway.TooLongError
 	var cache *spillway.CacheTypeError
 	var grammar grammarError
+	var form *spillway.FormError
 	switch {
 	case err == nil:
 		return exitFine
@@ -88,7 +89,7 @@ func exitCode(err error) int {
 	case errors.As(err, &small), errors.As(err, &full):
 		return exitMemory
 	case errors.As(err, &damaged), errors.As(err, &config), errors.As(err, &missing), errors.As(err, &unsupported),
-		errors.As(err, &grammar):
+		errors.As(err, &grammar), errors.As(err, &form):
 		return exitFile
 	}
 	return exitFailed

@@ -139,7 +139,7 @@ func TestBrokenAnswer(t *testing.T) {
 		if json {
 			answer.cut() // nothing is printed before the end
 		}
-		err = generateAndReport(t.Context(), s, o, m, spillway.Request{IDs: []int32{1, 2, 3}, MaxTokens: 400, Sampling: &spillway.Sampling{}, IgnoreEnd: true})
+		err = generateAndReport(t.Context(), s, o, m, spillway.Request{IDs: []int32{1, 2, 3}, MaxTokens: 400, Sampling: &spillway.Sampling{}, IgnoreEnd: true}, heldForm{})
 		if err = o.close(err); exitCode(err) != exitFailed || !strings.Contains(errorText(err), "the answer ended after ") {
 			t.Errorf("exit code %d: %v", exitCode(err), err)
 		}

@@ -22,6 +22,7 @@ type runCommand struct {
 	PromptFile string `help:"Read the prompt from a file." placeholder:"FILE" type:"path"`
 	Trace      string `help:"Write which experts each step chose to a file, for spillway trace." placeholder:"FILE" type:"path"`
 	Prediction string `help:"Read experts that a layer will probably need while the drive is idle: on, off, or auto, until it measures as a loss. It never changes a result." enum:"auto,on,off" default:"auto"`
+	formFlags
 	samplingFlags
 }
 
@@ -145,30 +146,57 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 	if err != nil {
 		return err
 	}
+	texts := newTextLease(o.rt)
+	defer texts.release()
+	form, err := c.form(s, texts)
+	if err != nil {
+		return err
+	}
+	release, err := setAside(o, form)
+	if err != nil {
+		return err
+	}
+	defer release()
+	m, err := c.start(ctx, s, o, r)
+	if err != nil {
+		return err
+	}
+	held, err := c.hold(ctx, m, &r, form)
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
+	return generateAndReport(ctx, s, o, m, r, held)
+}
+
+// start plans for a request, and starts the model.
+func (c *runCommand) start(ctx context.Context, s *session, o *opened, r spillway.Request) (*spillway.Model, error) {
 	planned := s.contextFor(o, r)
 	if n := o.MaxTokens(r, len(r.IDs)); n > planned-len(r.IDs) {
-		return &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
+		return nil, &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
 	}
+	var err error
 	options := spillway.ModelOptions{Context: planned, Prediction: c.Prediction}
 	if options.Trace, err = c.traceFile(o); err != nil {
-		return err
+		return nil, err
 	}
 	m, err := s.start(ctx, o, options)
 	if err != nil {
 		if options.Trace != nil {
 			err = errors.Join(err, options.Trace.Close())
 		}
-		return shorter(shorter(err, "max-tokens", c.MaxTokens), "context", s.flags.Context)
+		return nil, shorter(shorter(err, "max-tokens", c.MaxTokens), "context", s.flags.Context)
 	}
 	s.tellTrained(o, planned)
-	return generateAndReport(ctx, s, o, m, r)
+	return m, nil
 }
 
-// generateAndReport prints an answer and what it cost, also when it ended midway, and closes the model.
-func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.Model, r spillway.Request) error {
+// generateAndReport prints an answer and what it cost, also when it ended midway, and closes the model, after what it
+// was held to.
+func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.Model, r spillway.Request, held heldForm) error {
 	out := newStream(s, s.watchLoading(o, m))
 	r.Read, r.Events = true, out.event
 	a, failed := m.Generate(ctx, r, nil)
+	held.close()
 	if err := out.end(a != nil); err != nil || a == nil {
 		return errors.Join(failed, err, m.Close())
 	}
@@ -177,6 +205,7 @@ func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.M
 	if e := p.Experts; e != nil {
 		rep.Experts = expertsReport(e, m)
 	}
+	rep.Form = formReport(m, held.kind)
 	if err := m.Close(); err != nil {
 		return errors.Join(failed, err)
 	}

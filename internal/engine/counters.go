@@ -12,6 +12,9 @@ type Counters struct {
 	PromptRows    int64
 	AnswerRows    int64
 	Tokens        int64 // given out
+	Forced        int64 // of them, those that constraints left no choice about
+	Masks         int64 // of constraints, computed while steps ran
+	MaskTime      time.Duration
 	Preempted     int64 // times that a running request gave way to be computed again later
 	SweepWaits    int64 // times that a step waited for company
 	SweepWaited   time.Duration
@@ -57,10 +60,12 @@ func (e *Engine) State() State {
 }
 
 // count notes a step.
-func (e *Engine) count(parts []part, took time.Duration) {
+func (e *Engine) count(parts []part, took time.Duration, masks *thoughts) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.counters.Steps++
+	e.counters.Masks += int64(masks.masks)
+	e.counters.MaskTime += masks.took
 	e.gather.sweep(took)
 	for _, p := range parts {
 		if p.seq.prompt() {

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ type choice struct {
 	id     int
 	prob   float32
 	top    []sample.TokenLogProb
+	over   bool // there is none, and the answer is complete
 	err    error
 }
 
@@ -87,16 +89,18 @@ func (e *Engine) choose(choices []choice) {
 		}
 	}
 	e.cfg.Env.Pool.Run(len(choices), func(worker, i int) { choices[i].sample(e.samplers.of(worker)) })
-	given := 0
+	given, forced := 0, 0
 	for i := range choices {
 		q := choices[i].seq
 		before := len(q.ids)
 		e.give(&choices[i])
-		given += len(q.ids) - before
+		n := len(q.ids) - before
+		given, forced = given+n, forced+max(n-1, 0)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.counters.Tokens += int64(given)
+	e.counters.Forced += int64(forced)
 }
 
 // sample chooses the token.
@@ -109,11 +113,29 @@ func (c *choice) sample(s *sample.Scratch) {
 	in := sample.Input{Logits: c.logits, History: q.ids, Prompt: len(q.req.IDs), Scratch: s}
 	if q.masked {
 		in.Mask = q.mask
+		if !slices.ContainsFunc(q.mask, func(w uint64) bool { return w != 0 }) {
+			c.over, c.err = q.deadEnd()
+			return
+		}
 	}
 	if c.id, c.err = q.sampler.Choose(in); c.err == nil && q.req.LogProbs {
 		c.prob, c.top = sample.LogProbs(c.logits, int32(c.id), q.req.TopLogProbs)
 	}
 }
+
+// deadEnd is what it means that the constraint allows no token: the answer is complete, of a model that has no token to
+// say so, or it cannot go on.
+func (q *sequence) deadEnd() (over bool, err error) {
+	if limited, ok := q.req.Constraint.(interface{ Err() error }); ok && limited.Err() != nil {
+		return false, limited.Err()
+	}
+	if q.req.Constraint.MayEnd() {
+		return true, nil
+	}
+	return false, errDeadEnd
+}
+
+var errDeadEnd = errors.New("the constraint cannot be met any more: no token of the vocabulary goes on with it")
 
 // give adds the chosen token to the answer, and those that the constraint leaves no choice about.
 func (e *Engine) give(c *choice) {
@@ -128,7 +150,7 @@ func (e *Engine) give(c *choice) {
 		e.end(q, Event{Reason: Failed, Err: c.err})
 		return
 	}
-	if q.req.End[id] {
+	if c.over || q.req.End[id] {
 		e.end(q, Event{Reason: Stop, ID: id})
 		return
 	}
@@ -173,9 +195,16 @@ func (q *sequence) force(id int32) error {
 	return nil
 }
 
+// thoughts are masks that are computed while the weights are at work.
+type thoughts struct {
+	group sync.WaitGroup
+	masks int
+	took  time.Duration
+}
+
 // think computes the masks of the tokens that the step will choose.
-func think(parts []part) *sync.WaitGroup {
-	var group sync.WaitGroup
+func think(parts []part) *thoughts {
+	t := &thoughts{}
 	var those []*sequence
 	for _, p := range parts {
 		if q := p.seq; q.mask != nil && q.done+p.rows == len(q.ids) {
@@ -183,13 +212,16 @@ func think(parts []part) *sync.WaitGroup {
 		}
 	}
 	if len(those) > 0 {
-		group.Go(func() {
+		t.masks = len(those)
+		t.group.Go(func() {
+			begin := time.Now()
 			for _, q := range those {
 				q.masked = q.req.Constraint.Mask(q.mask)
 			}
+			t.took = time.Since(begin)
 		})
 	}
-	return &group
+	return t
 }
 
 // failure is the end of a request whose step failed, or that was given up.

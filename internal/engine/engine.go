@@ -241,14 +241,14 @@ func (e *Engine) step() {
 	masks := think(parts) // constraints work while the weights do
 	begin := time.Now()
 	out, err := e.cfg.Model.Forward(ctx, e.cfg.Env, batch)
-	masks.Wait()
+	masks.group.Wait()
 	if err != nil {
 		for _, p := range parts {
 			e.end(p.seq, p.seq.failure(err))
 		}
 		return
 	}
-	e.count(parts, time.Since(begin))
+	e.count(parts, time.Since(begin), masks)
 	e.choose(e.values(parts, batch, out))
 }
 

@@ -11,6 +11,7 @@ import (
 type allowed struct {
 	walk    walker
 	parts   map[partKey]*partMask
+	rests   map[cfg.Part][]uint64 // what goes on where a part is left, if that is far from it
 	follows map[cfg.Stack]*follow
 	sets    map[[256]bool]*[256]bool
 	bytes   int
@@ -38,7 +39,8 @@ func newAllowed(v *Vocabulary, m *cfg.Machine, limit int) *allowed {
 
 // forget drops what is kept.
 func (a *allowed) forget() {
-	a.parts, a.follows, a.sets = map[partKey]*partMask{}, map[cfg.Stack]*follow{}, map[[256]bool]*[256]bool{}
+	a.parts, a.rests = map[partKey]*partMask{}, map[cfg.Part][]uint64{}
+	a.follows, a.sets = map[cfg.Stack]*follow{}, map[[256]bool]*[256]bool{}
 	a.bytes = 0
 }
 
@@ -150,17 +152,34 @@ func (a *allowed) mask(c cfg.Config, mask []uint64) {
 		m.or(mask, p.Most)
 		switch {
 		case len(m.leaves) == 0 || m.most < p.Least || m.least > p.Most:
-		case m.below < 1<<13 && p.Least <= m.least && m.most <= p.Most:
+		case m.below < manyNodes && p.Least <= m.least && m.most <= p.Most:
 			m.mu.Lock()
 			for _, q := range f.parts {
 				a.tail(m, 0, &q, mask)
 			}
 			m.mu.Unlock()
-		default:
+		case m.below < manyNodes:
 			a.leave(&p, m.leaves, f, mask)
+		default:
+			orMask(mask, a.left(&p, m, f))
 		}
 	}
 }
+
+// left is what goes on where a part is left, kept because it takes long to find.
+func (a *allowed) left(p *cfg.Part, m *partMask, f *follow) []uint64 {
+	mask := a.rests[*p]
+	if mask == nil {
+		mask = make([]uint64, a.walk.vocab.Words())
+		a.leave(p, m.leaves, f, mask)
+		a.rests[*p] = mask
+		a.bytes += 8*len(mask) + 64
+	}
+	return mask
+}
+
+// manyNodes is from how many nodes on a walk below leaves is kept.
+const manyNodes = 1 << 13
 
 // leave goes on from those leaves that the part may leave at, with what is below it.
 func (a *allowed) leave(p *cfg.Part, leaves []leaf, f *follow, mask []uint64) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -149,4 +150,82 @@ func summary(all []time.Duration) string {
 		sum += d
 	}
 	return "total " + sum.String() + " median " + all[len(all)/2].String() + " p95 " + all[len(all)*95/100].String() + " p99.9 " + all[len(all)*999/1000].String() + " max " + all[len(all)-1].String()
+}
+
+// llamaJSON is llama.cpp's grammars/json.gbnf.
+const llamaJSON = `root   ::= object
+value  ::= object | array | string | number | ("true" | "false" | "null") ws
+
+object ::=
+  "{" ws (
+            string ":" ws value
+    ("," ws string ":" ws value)*
+  )? "}" ws
+
+array  ::=
+  "[" ws (
+            value
+    ("," ws value)*
+  )? "]" ws
+
+string ::=
+  "\"" (
+    [^"\\\x7F\x00-\x1F] |
+    "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) # escapes
+  )* "\"" ws
+
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws
+
+# Optional space: by convention, applied in this grammar after literal chars when allowed
+ws ::= | " " | "\n" [ \t]{0,20}
+`
+
+func TestGrammarSpeed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: measures")
+	}
+	tok, vocab := realVocabulary(t)
+	begin := time.Now()
+	if _, err := NewVocabulary(tok, vocab.ends, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a vocabulary in %v", time.Since(begin))
+	triggered := Source{Kind: StructuralTag, Format: Triggered{Triggers: []string{"<tool_call>"}, Tags: []Tag{{Literal("<tool_call>"),
+		Leaf{Kind: JSONSchema, Text: `{"type":"object","properties":{"name":{"const":"f"},"arguments":{"type":"object"}},"required":["name","arguments"],"additionalProperties":false}`}, []Format{Literal("</tool_call>")}}}}}
+	for _, c := range []struct {
+		name, text string
+		source     Source
+	}{
+		{"gbnf", strings.Replace(jsonText, "e10", "e12", 1), Source{Kind: GBNF, Text: llamaJSON}},
+		{"object", strings.NewReplacer(": ", ":", ", ", ",").Replace(jsonText), Source{Kind: JSONObject}},
+		{"tags", "Let me look that up for you. <b>Now</b>\n<tool_call>{\"name\":\"f\",\"arguments\":{\"q\":\"some words\"}}</tool_call>\nand more text", triggered},
+	} {
+		begin := time.Now()
+		con, err := Compile(c.source, vocab, cfg.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		compile := time.Since(begin)
+		ids, err := tok.Encode(nil, c.text, tokenizer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for round := range 2 {
+			m := con.Matcher()
+			mask := make([]uint64, vocab.Words())
+			var masks []time.Duration
+			for i, id := range ids {
+				begin := time.Now()
+				m.Mask(mask)
+				masks = append(masks, time.Since(begin))
+				if mask[id/64]>>(id%64)&1 == 0 {
+					t.Fatalf("%s: token %d of %q is not in the mask", c.name, i, c.text)
+				}
+				if err := m.Accept(id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("%s, round %d: compile %v, %d tokens, masks %s, %d bytes", c.name, round, compile, len(ids), summary(masks), con.Bytes())
+		}
+	}
 }

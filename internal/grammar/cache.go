@@ -1,117 +1,319 @@
 package grammar
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
 )
 
-// Cache keeps compiled Sources of one vocabulary, the most recently used ones, within a number of bytes.
-// Whoever asks for a Source that is being compiled waits for it. It is safe for concurrent use.
-type Cache struct {
-	vocab  *Vocabulary
-	limits cfg.Limits
-	bytes  int
+// Lease grants n bytes until release is called, or says why it cannot.
+type Lease func(n int64, what string) (release func(), err error)
 
-	mu      sync.Mutex
-	entries map[[sha256.Size]byte]*entry
-	tick    int64
+// CacheOptions bound what a Cache takes.
+type CacheOptions struct {
+	Limits cfg.Limits // of each Source
+	Idle   int64      // bytes of constraints that nobody uses, kept for the next one who asks
+	Lease  Lease      // memory comes from here before it exists; nil: it is not counted
 }
 
+// Cache compiles Sources for one vocabulary, and shares and keeps what came of them. It is safe for
+// concurrent use.
+type Cache struct {
+	vocab   *Vocabulary
+	o       CacheOptions
+	compile chan struct{} // one at a time: each takes memory and a processor
+
+	mu      sync.Mutex
+	entries map[string]*entry
+	tick    int64
+	stats   CacheStats
+}
+
+// CacheStats count what a Cache did.
+type CacheStats struct {
+	Compiled, Hits, Refused int64
+	Compiling               time.Duration // all of them together
+}
+
+// entry is a Source that is compiled, or being compiled. The Cache's lock guards it, but for what is behind done.
 type entry struct {
 	done       chan struct{} // closed when constraint or err is there
 	constraint *Constraint
 	err        error
+	once       bool // nobody else can ask for it
+	users      int
 	used       int64
+	idle       int64  // bytes, while there are no users
+	release    func() // of its memory
 }
 
-// NewCache makes a Cache that keeps up to a number of bytes; l bounds each Source.
-func NewCache(v *Vocabulary, l cfg.Limits, bytes int) *Cache {
-	return &Cache{vocab: v, limits: l, bytes: bytes, entries: map[[sha256.Size]byte]*entry{}}
-}
-
-// Get compiles a Source, or returns what was compiled before.
-func (c *Cache) Get(s Source) (*Constraint, error) {
-	if s.Format != nil && s.Key == "" {
-		return Compile(s, c.vocab, c.limits)
+// NewCache makes an empty Cache.
+func NewCache(v *Vocabulary, o CacheOptions) *Cache {
+	if o.Lease == nil {
+		o.Lease = func(int64, string) (func(), error) { return func() {}, nil }
 	}
+	o.Limits = cfg.New(o.Limits).Limits()
+	return &Cache{vocab: v, o: o, compile: make(chan struct{}, 1), entries: map[string]*entry{}}
+}
+
+// Get compiles a Source, or returns what was compiled before. Who asks for one that is being compiled waits
+// for it. Close what it returns.
+func (c *Cache) Get(ctx context.Context, s Source) (*Kept, error) {
+	for {
+		k, err := c.get(ctx, s)
+		if !errors.Is(err, errAbandoned) || ctx.Err() != nil {
+			return k, err
+		}
+	}
+}
+
+// errAbandoned is of an entry whose maker left before it was compiled.
+var errAbandoned = errors.New("grammar: compiling was given up")
+
+func (c *Cache) get(ctx context.Context, s Source) (*Kept, error) {
 	key := s.hash()
+	once := s.Format != nil && s.Key == ""
 	c.mu.Lock()
 	c.tick++
-	e := c.entries[key]
-	if e != nil {
-		e.used = c.tick
-		c.mu.Unlock()
-		<-e.done
-		return e.constraint, e.err
+	if once {
+		key = fmt.Sprint("once ", c.tick)
 	}
-	e = &entry{done: make(chan struct{}), used: c.tick}
-	c.entries[key] = e
+	e := c.entries[key]
+	fresh := e == nil
+	if fresh {
+		e = &entry{done: make(chan struct{}), once: once}
+		c.entries[key] = e
+	}
+	e.users++
+	e.used = c.tick
 	c.mu.Unlock()
-	c.compile(e, s, key)
-	return e.constraint, e.err
+	if fresh {
+		c.fill(ctx, e, s, key)
+	}
+	return c.wait(ctx, e, key, fresh)
 }
 
-func (c *Cache) compile(e *entry, s Source, key [sha256.Size]byte) {
+// wait returns an entry once it can be used.
+func (c *Cache) wait(ctx context.Context, e *entry, key string, fresh bool) (*Kept, error) {
+	err := error(nil)
+	select {
+	case <-e.done:
+		err = e.err
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	if err == nil && !fresh {
+		err = c.revive(e)
+	}
+	k := &Kept{c: c, e: e, key: key}
+	c.mu.Lock()
+	switch {
+	case err != nil && fresh && ctx.Err() == nil:
+		c.stats.Refused++
+	case err != nil:
+	case fresh:
+		c.stats.Compiled++
+	default:
+		c.stats.Hits++
+	}
+	c.mu.Unlock()
+	if err != nil {
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// UsedBytes is what a Constraint can come to take while it is used: a machine's tables and its masks, of the present
+// generation and of the one before it, which some Matchers still have.
+func UsedBytes(l cfg.Limits) int64 { return 4 * int64(cfg.New(l).Limits().Memory) }
+
+// nodeBytes is what compiling takes of memory for each expression or state at most, by measurement.
+const nodeBytes = 256
+
+// CompileBytes is what compiling takes at most.
+func CompileBytes(l cfg.Limits) int64 { return nodeBytes * int64(cfg.New(l).Limits().Nodes) }
+
+// fill compiles an entry.
+func (c *Cache) fill(ctx context.Context, e *entry, s Source, key string) {
 	e.err = fmt.Errorf("grammar: compiling a %v failed", s.Kind) // if it panics, those who wait see this
 	defer func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		close(e.done)
 		if e.err != nil {
+			c.mu.Lock()
 			delete(c.entries, key)
+			c.mu.Unlock()
 		}
-		c.trim(e)
+		close(e.done)
 	}()
-	e.constraint, e.err = Compile(s, c.vocab, c.limits)
-}
-
-// trim drops what was not used for the longest time, but never keep.
-func (c *Cache) trim(keep *entry) {
-	total := 0
-	var keys [][sha256.Size]byte
-	for key, e := range c.entries {
-		select {
-		case <-e.done:
-			total += e.constraint.Bytes()
-			keys = append(keys, key)
-		default:
-		}
+	select {
+	case c.compile <- struct{}{}:
+		defer func() { <-c.compile }()
+	case <-ctx.Done():
+		e.err = fmt.Errorf("%w: %w", errAbandoned, context.Cause(ctx))
+		return
 	}
-	slices.SortFunc(keys, func(a, b [sha256.Size]byte) int { return int(c.entries[a].used - c.entries[b].used) })
-	for _, key := range keys {
-		if total <= c.bytes {
-			return
-		}
-		if e := c.entries[key]; e != keep {
-			total -= e.constraint.Bytes()
-			delete(c.entries, key)
-		}
+	work, err := c.lease(CompileBytes(c.o.Limits), "compiling a grammar")
+	if err != nil {
+		e.err = err
+		return
 	}
-}
-
-// Bytes is the memory of what is kept.
-func (c *Cache) Bytes() int {
+	defer work()
+	begin := time.Now()
+	constraint, err := Compile(s, c.vocab, c.o.Limits)
+	took := time.Since(begin)
+	if err == nil {
+		e.release, err = c.lease(UsedBytes(c.o.Limits)+int64(constraint.Bytes()), "a grammar")
+	}
+	if e.err = err; err == nil {
+		e.constraint = constraint
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	total := 0
-	for _, e := range c.entries {
-		select {
-		case <-e.done:
-			total += e.constraint.Bytes()
-		default:
+	c.stats.Compiling += took
+}
+
+// lease takes memory, from idle entries if need be.
+func (c *Cache) lease(n int64, what string) (func(), error) {
+	release, err := c.o.Lease(n, what)
+	for err != nil && c.trim(0) {
+		release, err = c.o.Lease(n, what)
+	}
+	return release, err
+}
+
+// revive leases for an entry that was idle what it may come to take.
+func (c *Cache) revive(e *entry) error {
+	c.mu.Lock()
+	idle := e.idle
+	c.mu.Unlock()
+	if idle == 0 {
+		return nil
+	}
+	release, err := c.lease(UsedBytes(c.o.Limits)+idle, "a grammar")
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	old := release
+	if e.idle != 0 {
+		e.idle, e.release, old = 0, release, e.release
+	}
+	c.mu.Unlock()
+	old()
+	return nil
+}
+
+// trim drops idle entries, those that were not used for the longest time first, until they take no more than
+// so many bytes; false if there was none to drop.
+func (c *Cache) trim(most int64) (dropped bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	total := int64(0)
+	var idle []string
+	for key, e := range c.entries {
+		if e.users == 0 {
+			total += e.idle
+			idle = append(idle, key)
 		}
 	}
-	return total
+	slices.SortFunc(idle, func(a, b string) int { return int(c.entries[a].used - c.entries[b].used) })
+	for _, key := range idle {
+		if total <= most {
+			break
+		}
+		e := c.entries[key]
+		total -= e.idle
+		delete(c.entries, key)
+		e.release()
+		dropped = true
+	}
+	return dropped
+}
+
+// Stats returns the counts so far.
+func (c *Cache) Stats() CacheStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stats
+}
+
+// Close drops what nobody uses; the rest goes when it is closed.
+func (c *Cache) Close() {
+	c.mu.Lock()
+	c.o.Idle = 0
+	c.mu.Unlock()
+	c.trim(0)
+}
+
+// Kept is a Constraint that a Cache keeps until Close.
+type Kept struct {
+	c    *Cache
+	e    *entry
+	key  string
+	once sync.Once
+}
+
+// Matcher begins a new answer.
+func (k *Kept) Matcher() *Matcher { return k.e.constraint.Matcher() }
+
+// Close ends the use. No Matcher of it may be used after that.
+func (k *Kept) Close() { k.once.Do(func() { k.c.leave(k.e, k.key) }) }
+
+// leave ends one use of an entry. The last one measures what it takes.
+func (c *Cache) leave(e *entry, key string) {
+	c.mu.Lock()
+	e.users--
+	if e.users > 0 {
+		c.mu.Unlock()
+		return
+	}
+	most := c.o.Idle
+	switch {
+	case e.constraint == nil || e.once || c.entries[key] != e:
+		c.dropLocked(e, key)
+	default:
+		c.restLocked(e, key)
+	}
+	c.mu.Unlock()
+	c.trim(most)
+}
+
+func (c *Cache) dropLocked(e *entry, key string) {
+	if c.entries[key] == e {
+		delete(c.entries, key)
+	}
+	if e.release != nil {
+		e.release()
+	}
+}
+
+// restLocked leaves an entry without users with what it takes.
+func (c *Cache) restLocked(e *entry, key string) {
+	n := int64(e.constraint.Bytes())
+	if n > c.o.Idle {
+		c.dropLocked(e, key)
+		return
+	}
+	e.release() // of more than n
+	release, err := c.o.Lease(n, "an idle grammar")
+	if err != nil {
+		e.release = nil
+		c.dropLocked(e, key)
+		return
+	}
+	e.idle, e.release = max(n, 1), release
 }
 
 // hash is of everything that a Source says; parts are told apart by their lengths.
-func (s *Source) hash() [sha256.Size]byte {
+func (s *Source) hash() string {
 	h := sha256.New()
 	part := func(text string) {
 		var n [8]byte
@@ -129,5 +331,5 @@ func (s *Source) hash() [sha256.Size]byte {
 		part(uri)
 		part(string(s.Schema.Others[uri]))
 	}
-	return [sha256.Size]byte(h.Sum(nil))
+	return string(h.Sum(nil))
 }

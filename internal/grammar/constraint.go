@@ -70,6 +70,7 @@ type Matcher struct {
 	gen     *generation
 	states  []cfg.Config // after each token; the first is the start
 	scratch []uint64
+	err     error
 }
 
 // Matcher begins a new answer.
@@ -120,7 +121,13 @@ func (m *Matcher) mask(mask []uint64) {
 		return
 	}
 	m.gen.mask(m.now(), m.c.named, mask)
+	if m.err = m.gen.machine.Err(); m.err != nil {
+		clear(mask)
+	}
 }
+
+// Err is the limit that the last Mask went over; then the mask is empty.
+func (m *Matcher) Err() error { return m.err }
 
 // Forced returns the token that is the only one that may come next, if there is one and it is no end.
 func (m *Matcher) Forced() (id int32, ok bool) {

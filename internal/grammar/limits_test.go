@@ -171,7 +171,10 @@ func TestHostile(t *testing.T) {
 			m := c.Matcher()
 			mask := make([]uint64, v.Words())
 			for range 60 {
-				m.Mask(mask)
+				if m.Mask(mask); m.Err() != nil {
+					err = m.Err()
+					break
+				}
 				if err = m.AcceptBytes([]byte("a")); err != nil {
 					break
 				}

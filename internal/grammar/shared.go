@@ -1,6 +1,9 @@
 package grammar
 
-import "sync"
+import (
+	"cmp"
+	"sync"
+)
 
 // sharedMasks are the masks of parts that grammars have in common, by signature.
 type sharedMasks struct {
@@ -8,9 +11,17 @@ type sharedMasks struct {
 	masks map[string]*partMask
 	order []string // oldest first
 	bytes int
+	limit int // of bytes; 0: sharedBytes
 }
 
-// sharedBytes bounds the memory of a vocabulary's shared masks.
+// LimitShared bounds the memory of the masks that grammars have in common.
+func (v *Vocabulary) LimitShared(bytes int) {
+	v.shared.mu.Lock()
+	defer v.shared.mu.Unlock()
+	v.shared.limit = bytes
+}
+
+// sharedBytes bounds the memory of a vocabulary's shared masks, unless LimitShared does.
 const sharedBytes = 8 << 20
 
 func (s *sharedMasks) get(key string) *partMask {
@@ -31,7 +42,7 @@ func (s *sharedMasks) put(key string, m *partMask) {
 	s.masks[key] = m
 	s.order = append(s.order, key)
 	s.bytes += m.bytes + len(key)
-	for s.bytes > sharedBytes && len(s.order) > 1 {
+	for s.bytes > cmp.Or(s.limit, sharedBytes) && len(s.order) > 1 {
 		oldest := s.order[0]
 		s.bytes -= s.masks[oldest].bytes + len(oldest)
 		delete(s.masks, oldest)

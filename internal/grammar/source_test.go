@@ -2,9 +2,7 @@ package grammar
 
 import (
 	"errors"
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
@@ -168,49 +166,6 @@ func TestSourceErrors(t *testing.T) {
 	}
 	if _, err := CompileGrammar(Source{Kind: StructuralTag, Format: deep}, nil, cfg.Limits{}); err == nil || !strings.Contains(err.Error(), "deeper than the limit of 64") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestCache(t *testing.T) {
-	v, err := NewVocabulary(wordTokens{"<end>", "a", "b", "ab"}, []int32{0}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := NewCache(v, cfg.Limits{}, 100_000)
-	first, err := c.Get(Source{Kind: Regex, Text: "a+"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			if again, err := c.Get(Source{Kind: Regex, Text: "a+"}); err != nil || again != first {
-				t.Errorf("another constraint, %v", err)
-			}
-		})
-	}
-	all.Wait()
-	if other, err := c.Get(Source{Kind: GBNF, Text: `root ::= "a+"`}); err != nil || other == first {
-		t.Errorf("the same constraint for another source, %v", err)
-	}
-	for i := range 100 {
-		if _, err := c.Get(Source{Kind: Choice, Choices: []string{fmt.Sprint("a", i)}}); err != nil {
-			t.Fatal(err)
-		}
-		if c.Bytes() > 110_000 {
-			t.Fatalf("%d bytes are kept", c.Bytes())
-		}
-	}
-	if again, err := c.Get(Source{Kind: Regex, Text: "a+"}); err != nil || again == first {
-		t.Errorf("the oldest is still there, %v", err)
-	}
-	for range 2 {
-		if _, err := c.Get(Source{Kind: Regex, Text: "("}); err == nil {
-			t.Error("no error")
-		}
-	}
-	if _, err := c.Get(Source{Kind: StructuralTag, Format: Literal("a")}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -30,6 +30,7 @@ var house = [][]string{
 	{"kv"},
 	{"tokenizer"},
 	{"sample", "grammar", "chat"},
+	{"calls"},
 	{"engine"},
 	{"server"},
 }

@@ -13,6 +13,10 @@ func (r *Report) Prose() string {
 	}
 	b.WriteString(r.speedLine())
 	b.WriteString(r.memoryLine())
+	if f := r.Form; f != nil {
+		fmt.Fprintf(&b, "held to %s: compiled in %s, %s in %s, %s without a choice\n", f.Kind, Seconds(f.CompileSeconds), plural(int(f.Masks), "mask"),
+			Seconds(f.MaskSeconds), plural(int(f.ForcedTokens), "token"))
+	}
 	if r.IO.ReadBytes > 0 {
 		b.WriteString(r.ioLine())
 	}

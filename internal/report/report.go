@@ -26,6 +26,7 @@ type Report struct {
 	Cache    Cache    `json:"cache"`
 	Roofline Roofline `json:"roofline"`
 	Experts  *Experts `json:"experts,omitempty"` // of a mixture of experts
+	Form     *Form    `json:"form,omitempty"`    // of an answer that was held to one
 
 	// Notes are one-time remarks for the reader of the prose, such as "direct I/O refused".
 	Notes []string `json:"-"`
@@ -92,6 +93,15 @@ type Prediction struct {
 	Dropped   int64 `json:"dropped"`
 	ReadBytes int64 `json:"read_bytes"` // before anybody asked
 	Off       bool  `json:"off"`        // it was switched off for a while, because few were used
+}
+
+// Form says what an answer was held to, and what that took beside the model.
+type Form struct {
+	Kind           string  `json:"kind"` // json_schema, regex, gbnf, lark or choice
+	CompileSeconds float64 `json:"compile_seconds"`
+	Masks          int64   `json:"masks"` // of the tokens that might come next
+	MaskSeconds    float64 `json:"mask_seconds"`
+	ForcedTokens   int64   `json:"forced_tokens"` // those that were the only ones
 }
 
 // Roofline says how near the run came to what the machine allows.

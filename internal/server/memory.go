@@ -1,5 +1,7 @@
 package server
 
+import "github.com/spillway/spillway"
+
 // What the server leases ahead.
 const (
 	connSockets = 128 << 10 // buffers of a connection's socket: twice what they are set to, as the kernel counts
@@ -32,6 +34,9 @@ func (s *Server) leaseAhead() error {
 	if err := s.Reserve(int64(s.conns)*heap, "connections"); err != nil {
 		return err
 	}
+	if err := s.leaseForms(); err != nil {
+		return err
+	}
 	for _, p := range []struct {
 		purse **purse
 		bytes int64
@@ -46,6 +51,19 @@ func (s *Server) leaseAhead() error {
 		}
 	}
 	return nil
+}
+
+// leaseForms sets aside what structured output needs, where that is little of the memory; else it takes what there is.
+func (s *Server) leaseForms() error {
+	n := spillway.AsideBytes(s.rt.Memory())
+	if n > s.rt.Memory()/16 {
+		return nil
+	}
+	release, err := s.rt.SetAside(n)
+	if err == nil {
+		s.leases = append(s.leases, release)
+	}
+	return err
 }
 
 // longestText is more bytes than a request for any loaded model can have that fits its context; 0: nobody

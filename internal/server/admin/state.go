@@ -49,6 +49,7 @@ type Model struct {
 	KV       *KV        `json:"kv"`
 	Requests *Requests  `json:"requests"`
 	Drive    *Drive     `json:"drive"`
+	Forms    *Forms     `json:"structured_output"`
 }
 
 // Weights says where a model's weights are.
@@ -82,6 +83,17 @@ type Requests struct {
 	Steps        int64            `json:"steps"`
 	SweepWaits   int64            `json:"sweep_waits"`
 	SweepWaited  float64          `json:"sweep_waited_seconds"`
+}
+
+// Forms are what structured output took.
+type Forms struct {
+	Compiled    int64   `json:"compiled"`
+	Hits        int64   `json:"cache_hits"`
+	Refused     int64   `json:"refused"`
+	CompileTime float64 `json:"compile_seconds"`
+	Masks       int64   `json:"masks"`
+	MaskTime    float64 `json:"mask_seconds"`
+	Forced      int64   `json:"forced_tokens"`
 }
 
 // Drive is what a model's weights cost the drive.
@@ -152,6 +164,11 @@ func modelOf(s pool.State) Model {
 		Read: io.Read, Hit: io.Hit, Passed: io.Passed, Reads: io.Requests, Busy: io.Busy.Seconds(), Wait: io.Wait.Seconds(),
 		Sweeps: io.Sweeps, Experts: io.Experts, ExpertHits: io.ExpertHits, Guesses: io.Guesses, GuessHits: io.GuessesUsed,
 	}
+	c := x.Constraints
+	m.Forms = &Forms{
+		Compiled: c.Compiled, Hits: c.CacheHits, Refused: c.Refused, CompileTime: c.CompileTime.Seconds(), Masks: c.Masks,
+		MaskTime: c.MaskTime.Seconds(), Forced: c.Forced,
+	}
 	return m
 }
 
@@ -199,6 +216,17 @@ func (m *Model) write(t *text) {
 	m.KV.write(t, l)
 	m.Requests.write(t, l)
 	m.Drive.write(t, l)
+	m.Forms.write(t, l)
+}
+
+func (f *Forms) write(t *text, l label) {
+	t.counter("spillway_grammars_compiled_total", "Schemas and grammars that were compiled.", float64(f.Compiled), l)
+	t.counter("spillway_grammar_cache_hits_total", "Those that had been compiled before.", float64(f.Hits), l)
+	t.counter("spillway_grammars_refused_total", "Those that were refused.", float64(f.Refused), l)
+	t.counter("spillway_grammar_compile_seconds_total", "That compiling took.", f.CompileTime, l)
+	t.counter("spillway_mask_seconds_count", "Masks of the tokens that may come next.", float64(f.Masks), l)
+	t.counter("spillway_mask_seconds_sum", "That they took, while the weights were at work.", f.MaskTime, l)
+	t.counter("spillway_forced_tokens_total", "Tokens of answers that needed no step to be chosen.", float64(f.Forced), l)
 }
 
 func (w *Weights) write(t *text, l label) {

@@ -40,19 +40,44 @@ func (c *common) request(h *pool.Held) (spillway.Request, error) {
 	case c.TopLogProbs < 0 || c.TopLogProbs > spillway.MaxTopLogProbs:
 		err = wire.Errorf("top_logprobs", "is %d; it must be between 0 and %d", c.TopLogProbs, spillway.MaxTopLogProbs)
 	default:
-		err = c.constrain(h, &r)
+		_, err = c.form()
 	}
 	r.LogProbs, r.TopLogProbs = c.LogProbs || c.TopLogProbs > 0, c.TopLogProbs
 	r.TemplateArgs = c.templateArgs()
 	return r, err
 }
 
-// constrain puts what format asks for into a request.
-func (c *common) constrain(*pool.Held, *spillway.Request) error {
-	if text, err := c.Format.Text(); c.Format.Kind() == wire.Null || err == nil && text == "" {
-		return nil
+// form is what format asks for.
+func (c *common) form() (spillway.Form, error) {
+	switch c.Format.Kind() {
+	case wire.Null:
+		return spillway.Form{}, nil
+	case wire.Object:
+		return spillway.Form{Kind: spillway.FormJSONSchema, Text: string(c.Format.Raw())}, nil
+	case wire.String:
+		text, err := c.Format.Text()
+		switch {
+		case err != nil:
+			return spillway.Form{}, err
+		case text == "":
+			return spillway.Form{}, nil
+		case text == "json":
+			return spillway.Form{Kind: spillway.FormJSONObject}, nil
+		}
+		return spillway.Form{}, wire.Errorf("format", "is %.40q; there are json, and a JSON Schema", text)
 	}
-	return server.Invalid("format", "format is not supported by this server: constrained decoding is missing; leave it out")
+	return spillway.Form{}, wire.Within("format", c.Format.Expected("json or a JSON Schema"))
+}
+
+// constrain holds the answer to a prepared request to what format asks for.
+func (c *common) constrain(x *server.Exchange, h *pool.Held, r *spillway.Request) error {
+	form, err := c.form()
+	if err != nil {
+		return err
+	}
+	limit, err := x.Constrain(h, r, spillway.Demand{Form: form}, "format")
+	r.Constraint = limit.Constraint()
+	return err
 }
 
 func (c *common) templateArgs() json.RawMessage {
@@ -123,6 +148,9 @@ func chat(x *server.Exchange) error {
 		r.Dialects.Tool = spillway.NoDialect
 	}
 	if err := x.Prepare(h, &r, bytesOf(body.Messages.Raw(), r.Tools, r.TemplateArgs), 1); err != nil {
+		return err
+	}
+	if err := body.constrain(x, h, &r); err != nil {
 		return err
 	}
 	v := &chatVoice{voice: voice{x: x, model: body.Model}}

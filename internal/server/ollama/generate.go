@@ -52,6 +52,9 @@ func generate(x *server.Exchange) error {
 	if err := prepare(x, h, &r, body); err != nil {
 		return err
 	}
+	if err := body.constrain(x, h, &r); err != nil {
+		return err
+	}
 	v := &generateVoice{voice: voice{x: x, model: body.Model}, raw: body.Raw}
 	return v.answer(h, r, body.streams(), loaded, v)
 }

@@ -90,7 +90,7 @@ type completion struct {
 	x       *server.Exchange
 	h       held
 	r       spillway.Request
-	limit   limit
+	limit   server.Limit
 	n       int
 	id      string
 	created int64
@@ -136,11 +136,12 @@ func (a *api) chatJob(x *server.Exchange, body *chatRequest) (*chatJob, error) {
 	if j.r, err = j.request(list); err != nil {
 		return nil, err
 	}
-	if j.limit, err = body.limit(j.h, tools); err != nil {
+	text += textBytes(j.r.Tools) + textBytes(j.r.TemplateArgs)
+	if err := x.PrepareBy(h, &j.r, text, n, func() ([]int32, error) { return j.h.renderAny(j.r) }); err != nil {
 		return nil, err
 	}
-	text += textBytes(j.r.Tools) + textBytes(j.r.TemplateArgs)
-	return j, x.PrepareBy(h, &j.r, text, n, func() ([]int32, error) { return j.h.renderAny(j.r) })
+	j.limit, err = body.limit(x, j.h, &j.r, tools, "response_format")
+	return j, err
 }
 
 // request puts the body over the model's defaults.
@@ -167,7 +168,7 @@ func (c *completion) requests() []spillway.Request {
 	all := make([]spillway.Request, c.n)
 	for i := range all {
 		all[i] = c.r
-		all[i].Constraint = c.limit.constraint()
+		all[i].Constraint = c.limit.Constraint()
 		p := *c.r.Sampling
 		p.Seed += uint64(i)
 		all[i].Sampling = &p

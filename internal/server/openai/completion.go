@@ -61,7 +61,7 @@ type textJob struct {
 	id       string
 	created  int64
 	requests []spillway.Request // of answers for each prompt
-	limit    limit
+	limit    server.Limit
 }
 
 func (a *api) completions(x *server.Exchange) error {
@@ -101,7 +101,8 @@ func (a *api) textJob(x *server.Exchange, body *textRequest) (*textJob, error) {
 	}
 	body.probabilities(&r, of)
 	j := &textJob{x: x, h: held{m}, body: body, n: n, of: of, id: server.NewID("cmpl-"), created: time.Now().Unix()}
-	if j.limit, err = body.limit(j.h, &toolSet{}); err != nil {
+	r.Dialects = spillway.Dialects{}.Or(spillway.NoDialect)
+	if j.limit, err = body.limit(x, j.h, &r, &toolSet{}, "response_format"); err != nil {
 		return nil, err
 	}
 	if err := j.prepare(r, prompts); err != nil {
@@ -139,7 +140,7 @@ func (j *textJob) prepare(r spillway.Request, prompts []prompt) error {
 		for k := range j.of {
 			each, p := one, *one.Sampling
 			p.Seed += uint64(k)
-			each.Sampling, each.Constraint = &p, j.limit.constraint()
+			each.Sampling, each.Constraint = &p, j.limit.Constraint()
 			j.requests = append(j.requests, each)
 		}
 	}

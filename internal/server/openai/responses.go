@@ -35,24 +35,8 @@ type responseBody struct {
 }
 
 type textOption struct {
-	Format    textFormat `json:"format"`
-	Verbosity *string    `json:"verbosity"`
-}
-
-// textFormat is text.format: as response_format, but with its schema beside the type.
-type textFormat struct {
-	Type string     `json:"type"`
-	raw  wire.Value // as it was given
-}
-
-// ReadJSON is part of wire.Reader.
-func (f *textFormat) ReadJSON(v wire.Value) error {
-	var w struct {
-		Type string `json:"type"`
-	}
-	err := v.Into(&w)
-	f.Type, f.raw = w.Type, v
-	return err
+	Format    responseFormat `json:"format"`
+	Verbosity *string        `json:"verbosity"`
 }
 
 type reasoning struct {
@@ -131,15 +115,15 @@ func (a *api) responseJob(x *server.Exchange, body *responseBody) (*responseJob,
 	if j.r, err = j.request(m, t); err != nil {
 		return nil, err
 	}
-	body.constrained.Format.Type = body.Text.Format.Type
-	limit, err := body.limit(j.h, j.tools)
-	if err != nil {
-		return nil, err
-	}
-	j.r.Constraint = limit.constraint()
 	if err := x.Prepare(m, &j.r, t.text+textBytes(j.r.Tools)+textBytes(j.r.TemplateArgs), 1); err != nil {
 		return nil, err
 	}
+	body.constrained.Format = body.Text.Format
+	limit, err := body.limit(x, j.h, &j.r, j.tools, "text.format")
+	if err != nil {
+		return nil, err
+	}
+	j.r.Constraint = limit.Constraint()
 	j.reply = newReply(j)
 	return j, nil
 }

@@ -1,0 +1,227 @@
+package spillway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/spillway/spillway/internal/grammar"
+	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/schema"
+	"github.com/spillway/spillway/internal/mem"
+	"github.com/spillway/spillway/internal/tokenizer"
+)
+
+// Form is what an answer must be.
+type Form = grammar.Source
+
+// Kinds of forms.
+const (
+	FormJSONSchema    = grammar.JSONSchema
+	FormJSONObject    = grammar.JSONObject
+	FormRegex         = grammar.Regex
+	FormChoice        = grammar.Choice
+	FormGBNF          = grammar.GBNF
+	FormLark          = grammar.Lark
+	FormStructuralTag = grammar.StructuralTag
+)
+
+// FormError says why an answer cannot be held to a Form. Of a JSON Schema it names the keyword and where it stands,
+// as far as there is one: the JSON pointer of the schema that holds it, such as #/properties/a.
+type FormError struct {
+	Kind           grammar.Kind
+	Keyword, Where string
+	cause          error
+}
+
+func (e *FormError) Error() string { return fmt.Sprintf("%v: %v", e.Kind, e.cause) }
+func (e *FormError) Unwrap() error { return e.cause }
+
+func newFormError(kind grammar.Kind, err error) error {
+	e := &FormError{Kind: kind, cause: err}
+	var s *schema.Error
+	if errors.As(err, &s) {
+		e.Keyword, e.Where = s.Keyword, s.Where
+	}
+	return e
+}
+
+// A Limit holds answers to a Form. It is safe for concurrent use.
+type Limit struct{ kept *grammar.Kept }
+
+// Constraint returns what limits one answer, for Request.Constraint.
+func (l *Limit) Constraint() Constraint { return l.kept.Matcher() }
+
+// Close gives back what the Limit holds, once its answers have ended.
+func (l *Limit) Close() { l.kept.Close() }
+
+// A Demand is what a request demands of its answer.
+type Demand struct {
+	Form Form // of its content; with no Kind: any text
+}
+
+// Demanding reports whether anything is demanded.
+func (d *Demand) Demanding() bool { return d.Form.Kind != 0 }
+
+// Constrain compiles what is demanded of the answers to a request whose prompt is its IDs. What was compiled before
+// is used again. It fails with a *FormError where no answer can meet the demand, and with a *NoRoomError where the
+// memory does not do. Close the Limit before the model.
+func (m *Model) Constrain(ctx context.Context, r *Request, d Demand) (*Limit, error) {
+	f := d.Form
+	leave, err := m.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	cache, err := m.forms.open(m)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := cache.Get(ctx, f)
+	var full *NoRoomError
+	switch {
+	case err == nil:
+		return &Limit{kept}, nil
+	case errors.As(err, &full), ctx.Err() != nil:
+		return nil, err
+	}
+	return nil, newFormError(f.Kind, err)
+}
+
+// forms are what a model's Constrain works with, made when it is first called.
+type forms struct {
+	mu      sync.Mutex
+	cache   *grammar.Cache
+	trie    *mem.Buffer
+	release func()
+}
+
+// open makes the vocabulary, and leases what it takes.
+func (f *forms) open(m *Model) (*grammar.Cache, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cache != nil {
+		return f.cache, nil
+	}
+	tok, err := m.Tokenizer()
+	if err != nil {
+		return nil, fmt.Errorf("an answer without text cannot be held to a form: %w", err)
+	}
+	s := formSizes(m.rt.Memory())
+	words := modelTokens{tok, min(tok.Size(), m.model.Layout.Vocab)}
+	work, err := m.rt.reserveForm(int64(words.size)*tokenBuildBytes, "building the vocabulary's trie")
+	if err != nil {
+		return nil, err
+	}
+	defer work()
+	if f.release, err = m.rt.reserveForm(s.shared+int64(words.size)*tokenKeptBytes, "masks of the vocabulary"); err != nil {
+		return nil, err
+	}
+	v, err := grammar.NewVocabulary(words, m.ends(words.size), f.alloc(m.rt))
+	if err != nil {
+		return nil, errors.Join(err, f.freeLocked())
+	}
+	v.LimitShared(int(s.shared))
+	f.cache = grammar.NewCache(v, grammar.CacheOptions{Limits: s.limits, Idle: s.idle, Lease: m.rt.reserveForm})
+	return f.cache, nil
+}
+
+const (
+	tokenBuildBytes = 40 // of the heap while a vocabulary is made, for each token: its text, twice at most, and order
+	tokenKeptBytes  = 8  // of the heap after that: tokens of the same text
+)
+
+func (f *forms) alloc(rt *Runtime) grammar.Alloc {
+	return func(n int) ([]byte, error) {
+		b, err := rt.newFormBuffer(n, "trie of the vocabulary")
+		if err != nil {
+			return nil, err
+		}
+		f.trie = b
+		clear(b.Bytes()) // tests fill fresh memory with nonsense
+		return b.Bytes(), nil
+	}
+}
+
+// free gives everything back.
+func (f *forms) free() (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.freeLocked()
+}
+
+func (f *forms) stats() grammar.CacheStats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cache == nil {
+		return grammar.CacheStats{}
+	}
+	return f.cache.Stats()
+}
+
+// ends are the tokens that end the model's answers.
+func (m *Model) ends(size int) []int32 {
+	var all []int32
+	for id := range m.defaults.End {
+		if id >= 0 && int(id) < size {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// modelTokens are the tokens of a tokenizer that the model can choose.
+type modelTokens struct {
+	*tokenizer.Tokenizer
+	size int
+}
+
+func (t modelTokens) Size() int { return t.size }
+
+func (t modelTokens) ID(token string) (int32, bool) {
+	id, ok := t.Tokenizer.ID(token)
+	return id, ok && int(id) < t.size
+}
+
+// sizes bound what forms take.
+type sizes struct {
+	limits cfg.Limits
+	shared int64 // masks that grammars have in common
+	idle   int64 // compiled grammars that nobody uses
+}
+
+// compile is what compiling takes at most.
+func (s *sizes) compile() int64 { return grammar.CompileBytes(s.limits) }
+
+// one is what a grammar takes at most while it is used.
+func (s *sizes) one() int64 { return grammar.UsedBytes(s.limits) }
+
+// formTime is what compiling may take.
+const formTime = 5 * time.Second
+
+// formSizes are shares of the memory, in bounds.
+func formSizes(memory int64) sizes {
+	share := func(part, least, most int64) int64 { return min(max(memory/part, least), most) }
+	tables := share(128, 512<<10, 8<<20)
+	return sizes{
+		limits: cfg.Limits{Time: formTime, Memory: int(tables), Nodes: int(share(64*256, 1<<14, 1<<18))},
+		shared: tables, idle: share(64, 512<<10, 64<<20),
+	}
+}
+
+func (f *forms) freeLocked() error {
+	if f.cache != nil {
+		f.cache.Close()
+	}
+	if f.release != nil {
+		f.release()
+	}
+	var err error
+	if f.trie != nil {
+		err = f.trie.Free()
+	}
+	f.cache, f.release, f.trie = nil, nil, nil
+	return err
+}
