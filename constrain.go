@@ -9,85 +9,57 @@ import (
 
 	"github.com/spillway/spillway/internal/grammar"
 	"github.com/spillway/spillway/internal/grammar/cfg"
-	"github.com/spillway/spillway/internal/grammar/schema"
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/tokenizer"
 )
 
-// Form is what an answer must be.
-type Form = grammar.Source
-
-// Kinds of forms.
-const (
-	FormJSONSchema    = grammar.JSONSchema
-	FormJSONObject    = grammar.JSONObject
-	FormRegex         = grammar.Regex
-	FormChoice        = grammar.Choice
-	FormGBNF          = grammar.GBNF
-	FormLark          = grammar.Lark
-	FormStructuralTag = grammar.StructuralTag
-)
-
-// FormError says why an answer cannot be held to a Form. Of a JSON Schema it names the keyword and where it stands,
-// as far as there is one: the JSON pointer of the schema that holds it, such as #/properties/a.
-type FormError struct {
-	Kind           grammar.Kind
-	Keyword, Where string
-	cause          error
-}
-
-func (e *FormError) Error() string { return fmt.Sprintf("%v: %v", e.Kind, e.cause) }
-func (e *FormError) Unwrap() error { return e.cause }
-
-func newFormError(kind grammar.Kind, err error) error {
-	e := &FormError{Kind: kind, cause: err}
-	var s *schema.Error
-	if errors.As(err, &s) {
-		e.Keyword, e.Where = s.Keyword, s.Where
-	}
-	return e
-}
-
-// A Limit holds answers to a Form. It is safe for concurrent use.
+// A Limit holds answers to what was demanded of them. It is safe for concurrent use; nil demands nothing.
 type Limit struct{ kept *grammar.Kept }
 
 // Constraint returns what limits one answer, for Request.Constraint.
-func (l *Limit) Constraint() Constraint { return l.kept.Matcher() }
-
-// Close gives back what the Limit holds, once its answers have ended.
-func (l *Limit) Close() { l.kept.Close() }
-
-// A Demand is what a request demands of its answer.
-type Demand struct {
-	Form Form // of its content; with no Kind: any text
+func (l *Limit) Constraint() Constraint {
+	if l == nil {
+		return nil
+	}
+	return l.kept.Matcher()
 }
 
-// Demanding reports whether anything is demanded.
-func (d *Demand) Demanding() bool { return d.Form.Kind != 0 }
+// Close gives back what the Limit holds, once its answers have ended.
+func (l *Limit) Close() {
+	if l != nil {
+		l.kept.Close()
+	}
+}
 
-// Constrain compiles what is demanded of the answers to a request whose prompt is its IDs. What was compiled before
-// is used again. It fails with a *FormError where no answer can meet the demand, and with a *NoRoomError where the
-// memory does not do. Close the Limit before the model.
+// Constrain compiles what is demanded of the answers to a request whose prompt is its IDs, and names in the request
+// the dialects to read them by. What was compiled before is used again. It fails with a *FormError where no answer
+// can meet the demand, and with a *NoRoomError where the memory does not do. Close the Limit before the model.
 func (m *Model) Constrain(ctx context.Context, r *Request, d Demand) (*Limit, error) {
-	f := d.Form
 	leave, err := m.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	w, err := m.wanted(r, d)
+	if err != nil || w.form.Kind == 0 {
+		return nil, err
+	}
 	cache, err := m.forms.open(m)
 	if err != nil {
 		return nil, err
 	}
-	kept, err := cache.Get(ctx, f)
+	kept, err := cache.Get(ctx, w.form)
 	var full *NoRoomError
 	switch {
 	case err == nil:
+		r.Dialects = w.read
 		return &Limit{kept}, nil
 	case errors.As(err, &full), ctx.Err() != nil:
 		return nil, err
+	case w.optional:
+		return nil, nil
 	}
-	return nil, newFormError(f.Kind, err)
+	return nil, w.refusal(ctx, cache, err)
 }
 
 // forms are what a model's Constrain works with, made when it is first called.

@@ -79,8 +79,8 @@ func (c *Cache) Get(ctx context.Context, s Source) (*Kept, error) {
 var errAbandoned = errors.New("grammar: compiling was given up")
 
 func (c *Cache) get(ctx context.Context, s Source) (*Kept, error) {
-	key := s.hash()
-	once := s.Format != nil && s.Key == ""
+	key := s.Hash()
+	once := key == ""
 	c.mu.Lock()
 	c.tick++
 	if once {
@@ -312,10 +312,13 @@ func (c *Cache) restLocked(e *entry, key string) {
 	e.idle, e.release = max(n, 1), release
 }
 
-// hash is of everything that a Source says; parts are told apart by their lengths.
-func (s *Source) hash() string {
+// Hash is of everything that a Source says; empty for a Format without a Key.
+func (s *Source) Hash() string {
+	if s.Format != nil && s.Key == "" {
+		return ""
+	}
 	h := sha256.New()
-	part := func(text string) {
+	part := func(text string) { // told apart by their lengths
 		var n [8]byte
 		binary.LittleEndian.PutUint64(n[:], uint64(len(text)))
 		h.Write(n[:])
