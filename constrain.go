@@ -133,6 +133,21 @@ func (f *forms) stats() grammar.CacheStats {
 	return f.cache.Stats()
 }
 
+func (f *forms) freeLocked() error {
+	if f.cache != nil {
+		f.cache.Close()
+	}
+	if f.release != nil {
+		f.release()
+	}
+	var err error
+	if f.trie != nil {
+		err = f.trie.Free()
+	}
+	f.cache, f.release, f.trie = nil, nil, nil
+	return err
+}
+
 // ends are the tokens that end the model's answers.
 func (m *Model) ends(size int) []int32 {
 	var all []int32
@@ -164,36 +179,14 @@ type sizes struct {
 	idle   int64 // compiled grammars that nobody uses
 }
 
-// compile is what compiling takes at most.
-func (s *sizes) compile() int64 { return grammar.CompileBytes(s.limits) }
-
-// one is what a grammar takes at most while it is used.
-func (s *sizes) one() int64 { return grammar.UsedBytes(s.limits) }
-
 // formTime is what compiling may take.
 const formTime = 5 * time.Second
 
 // formSizes are shares of the memory, in bounds.
 func formSizes(memory int64) sizes {
 	share := func(part, least, most int64) int64 { return min(max(memory/part, least), most) }
-	tables := share(128, 512<<10, 8<<20)
+	tables := share(256, 512<<10, 8<<20)
 	return sizes{
-		limits: cfg.Limits{Time: formTime, Memory: int(tables), Nodes: int(share(64*256, 1<<14, 1<<18))},
-		shared: tables, idle: share(64, 512<<10, 64<<20),
+		limits: cfg.Limits{Time: formTime, Memory: int(tables), Nodes: 1 << 16}, shared: tables, idle: share(64, 512<<10, 64<<20),
 	}
-}
-
-func (f *forms) freeLocked() error {
-	if f.cache != nil {
-		f.cache.Close()
-	}
-	if f.release != nil {
-		f.release()
-	}
-	var err error
-	if f.trie != nil {
-		err = f.trie.Free()
-	}
-	f.cache, f.release, f.trie = nil, nil, nil
-	return err
 }

@@ -34,7 +34,7 @@ type Demand struct {
 	// held to the tool's schema, as far as the model has a dialect with a mark that calls begin with.
 	Call    calls.Mode
 	Name    string // with CallNamed
-	OneCall bool   // at most
+	OneCall bool   // at most; CallNamed is always one, and so is what a model without a dialect of its own must call
 	// Strict refuses, in CallAuto too, tools whose schemas cannot be enforced; without it such calls are free.
 	Strict bool
 }
@@ -102,6 +102,7 @@ func (m *Model) wanted(r *Request, d Demand) (w wanted, err error) {
 	own := o.Tool != "" && calls.Dialect(o.Tool) == o.Tool
 	switch {
 	case d.Call != CallAuto:
+		o.Parallel = o.Parallel && own && d.Call == CallRequired // a model that was not taught calls knows no end of them
 		w.read.Tool = calls.Dialect(o.Tool)
 		return w, w.calls(o)
 	case d.Form.Kind != 0 && len(o.Tools) > 0 && own:

@@ -93,7 +93,7 @@ func (b *body) constrain(x *server.Exchange, h *pool.Held, r *spillway.Request) 
 	if err != nil {
 		return err
 	}
-	d := spillway.Demand{Form: form, Name: b.Choice.Name, OneCall: b.Choice.One, Strict: b.strict}
+	d := spillway.Demand{Form: form, Name: b.Choice.Name, OneCall: b.Choice.One || b.Choice.Type == "tool" || b.Choice.Type == "any", Strict: b.strict}
 	if r.Tools != nil {
 		switch b.Choice.Type {
 		case "any":

@@ -43,6 +43,12 @@ func (f *tooling) read() (*toolSet, error) {
 	if err := f.choose(t); err != nil {
 		return nil, wire.Within("tool_choice", err)
 	}
+	switch t.choice {
+	case "function":
+		t.one = true
+	case "required": // small models that must call would not end: several calls are for those who ask for them
+		t.one = f.Parallel == nil || !*f.Parallel
+	}
 	if t.choice != "none" && len(t.names) > 0 {
 		t.raw = f.Tools.Raw()
 	}
