@@ -21,6 +21,7 @@ func TestServeUsage(t *testing.T) {
 		"--max-waiting 0":             exitUsage,
 		"--keep-alive soon":           exitUsage,
 		"--body-limit much":           exitUsage,
+		"--api-key=":                  exitUsage, // as of a variable that is not set
 		"--tls-cert x":                exitUsage,
 		"--log-format xml":            exitUsage,
 		"--drain-timeout 0s":          exitUsage,
