@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -46,6 +47,16 @@ type Engine struct {
 	pace     pace
 	closed   bool // ends the goroutine once no sequence is left
 	stopped  chan struct{}
+	kept     keeping // of the loop alone
+}
+
+// keeping is what steps leave for the next one, so that it need not allocate it.
+type keeping struct {
+	batch    nn.Batch
+	segments []nn.Segment
+	choices  []choice
+	thoughts thoughts
+	sample   func(worker, choice int)
 }
 
 // ErrClosed is returned by Submit after Close.
@@ -57,6 +68,7 @@ func New(cfg Config) *Engine {
 		cfg: cfg, stopped: make(chan struct{}), gather: newGathering(cfg.Streams),
 		sched: scheduler{rows: cfg.Rows, headRows: cfg.HeadRows, most: cfg.Sequences, cache: cfg.Cache, streams: cfg.Streams, now: time.Now},
 	}
+	e.kept.sample = e.sample
 	e.samplers.init(cfg.Env.Pool.Threads())
 	e.work = sync.NewCond(&e.mu)
 	go e.loop()
@@ -237,8 +249,9 @@ func (e *Engine) step() {
 	if len(parts) == 1 {
 		ctx = parts[0].seq.ctx // nobody else needs what the step has done so far
 	}
+	defer e.kept.forget(parts)
 	batch := e.batch(parts)
-	masks := think(parts) // constraints work while the weights do
+	masks := e.kept.thoughts.think(parts) // constraints work while the weights do
 	begin := time.Now()
 	out, err := e.cfg.Model.Forward(ctx, e.cfg.Env, batch)
 	masks.group.Wait()
@@ -256,7 +269,8 @@ func (e *Engine) step() {
 func (e *Engine) schedule() []part {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, q := range e.sched.all() {
+	all := e.sched.all()
+	for _, q := range all {
 		switch err := q.ctx.Err(); {
 		case err != nil:
 			e.endLocked(q, q.failure(err))
@@ -264,6 +278,7 @@ func (e *Engine) schedule() []part {
 			e.endLocked(q, Event{Reason: Failed, Err: q.broken})
 		}
 	}
+	clear(all)
 	parts, failed, err := e.sched.next()
 	if failed != nil {
 		e.endLocked(failed, Event{Reason: Failed, Err: err})
@@ -271,12 +286,23 @@ func (e *Engine) schedule() []part {
 	return parts
 }
 
+// forget lets go of what the step's requests hold.
+func (k *keeping) forget(parts []part) {
+	clear(parts)
+	clear(k.thoughts.those)
+	clear(k.segments)
+	clear(k.choices)
+	k.batch.Tap, k.batch.Hidden = nil, nil
+}
+
 // batch turns parts into segments.
 func (e *Engine) batch(parts []part) *nn.Batch {
-	b := &nn.Batch{}
-	for _, p := range parts {
-		q := p.seq
-		s := &nn.Segment{}
+	k, b := &e.kept, &e.kept.batch
+	k.segments = slices.Grow(k.segments[:0], len(parts))[:len(parts)]
+	b.Segments = b.Segments[:0]
+	for i, p := range parts {
+		q, s := p.seq, &k.segments[i]
+		*s = nn.Segment{}
 		if q.req.Shape != nil && q.prompt() {
 			*s = *q.req.Shape
 		}
