@@ -54,6 +54,9 @@ func synthFile(t *testing.T, shape string) string {
 const mostPerToken = 3
 
 func TestAllocationsPerToken(t *testing.T) {
+	if raced {
+		t.Skip("skipped: the race detector keeps loops over functions from being inlined, which puts them on the heap")
+	}
 	for _, c := range []struct {
 		name, shape string
 		above       int64 // memory beyond the least
@@ -85,8 +88,8 @@ func TestAllocationsPerToken(t *testing.T) {
 }
 
 func TestAllocationsSmolLM2(t *testing.T) {
-	if testing.Short() {
-		t.Skip("skipped: -short")
+	if testing.Short() || raced {
+		t.Skip("skipped: -short or the race detector")
 	}
 	m := openTest(t, testutil.SmolLM2(t), ModelOptions{Context: 256, Sequences: 1})
 	n := perToken(t, m)
