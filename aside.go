@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/grammar"
 	"github.com/spillway/spillway/internal/mem"
 )
 
@@ -23,12 +24,15 @@ func (rt *Runtime) SetAside(n int64) (release func(), err error) {
 		return nil, err
 	}
 	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if rt.aside.lease != nil {
-		defer give()
+	twice := rt.aside.lease != nil
+	if !twice {
+		rt.aside = aside{lease: lease}
+	}
+	rt.mu.Unlock()
+	if twice {
+		give()
 		return nil, errors.New("memory for grammars is set aside already")
 	}
-	rt.aside = aside{lease: lease}
 	return func() {
 		rt.mu.Lock()
 		rt.aside.lease = nil
@@ -37,11 +41,18 @@ func (rt *Runtime) SetAside(n int64) (release func(), err error) {
 	}, nil
 }
 
-// AsideBytes is what is worth to set aside at a memory of so many bytes.
-func AsideBytes(memory int64) int64 {
-	s := formSizes(memory)
-	return s.shared + s.compile() + s.one()
+// AsideBytes is what is worth to set aside at a memory of so many bytes for a vocabulary of so many tokens: what one
+// grammar of usual size takes.
+func AsideBytes(memory int64, tokens int) int64 {
+	s, n := formSizes(memory), int64(tokens)
+	s.limits.Nodes /= 4
+	return s.shared + (tokenKeptBytes+tokenTrieBytes)*n + max(tokenBuildBytes*n, grammar.CompileBytes(s.limits), grammar.UsedBytes(s.limits)) + asideSlack
 }
+
+const (
+	tokenTrieBytes = 28        // of a vocabulary's trie, for each token
+	asideSlack     = 512 << 10 // texts, and compiled grammars
+)
 
 // reserveForm is Reserve from what was set aside, as far as it goes.
 func (rt *Runtime) reserveForm(n int64, what string) (release func(), err error) {

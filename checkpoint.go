@@ -175,6 +175,9 @@ type ModelOptions struct {
 	// Shared makes the sequences share one pool of cache blocks instead of a whole context each: room for
 	// one full context, and beyond that a share of the memory. Sequences that outgrow it take turns.
 	Shared bool
+	// Edited plans for requests that change logits before a token is chosen, by a Constraint, penalties or biases. Without it, and
+	// without Shared, the memory for that is what is left.
+	Edited bool
 	// Memory bounds what this model may plan with, in bytes, so that several can share a budget; 0: all that is
 	// left.
 	Memory int64
@@ -287,7 +290,7 @@ func (c *Checkpoint) planRequest(o ModelOptions) (plan.Request, error) {
 	rt := c.rt
 	start := int64(0)
 	if rt.own == nil {
-		start = machine.BinaryFileBytes() + startAnon
+		start = coldStart()
 	}
 	shape, err := c.shape(o)
 	if err != nil {
@@ -310,6 +313,8 @@ func (c *Checkpoint) planRequest(o ModelOptions) (plan.Request, error) {
 	fixed := c.model.PlanScratch(nn.Scratch{Context: o.Context, Threads: rt.threads, Exact: o.Exact})
 	if o.Shared {
 		chunk += o.Sequences
+	}
+	if o.Shared || o.Edited {
 		fixed += engine.SamplingBytes(c.model.Layout.Vocab, o.Context, rt.threads)
 	}
 	return plan.Request{
@@ -376,3 +381,7 @@ func (o ModelOptions) prediction() (pager.Prediction, error) {
 	}
 	return 0, fmt.Errorf("there is no prediction %q; there are auto, on and off", o.Prediction)
 }
+
+// coldStart is what starting the program costs before it plans: the kernel may read all of its file. Tests whose models are
+// smaller than the test program set it to nothing.
+var coldStart = func() int64 { return machine.BinaryFileBytes() + startAnon }

@@ -9,85 +9,57 @@ import (
 
 	"github.com/spillway/spillway/internal/grammar"
 	"github.com/spillway/spillway/internal/grammar/cfg"
-	"github.com/spillway/spillway/internal/grammar/schema"
 	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/tokenizer"
 )
 
-// Form is what an answer must be.
-type Form = grammar.Source
-
-// Kinds of forms.
-const (
-	FormJSONSchema    = grammar.JSONSchema
-	FormJSONObject    = grammar.JSONObject
-	FormRegex         = grammar.Regex
-	FormChoice        = grammar.Choice
-	FormGBNF          = grammar.GBNF
-	FormLark          = grammar.Lark
-	FormStructuralTag = grammar.StructuralTag
-)
-
-// FormError says why an answer cannot be held to a Form. Of a JSON Schema it names the keyword and where it stands,
-// as far as there is one: the JSON pointer of the schema that holds it, such as #/properties/a.
-type FormError struct {
-	Kind           grammar.Kind
-	Keyword, Where string
-	cause          error
-}
-
-func (e *FormError) Error() string { return fmt.Sprintf("%v: %v", e.Kind, e.cause) }
-func (e *FormError) Unwrap() error { return e.cause }
-
-func newFormError(kind grammar.Kind, err error) error {
-	e := &FormError{Kind: kind, cause: err}
-	var s *schema.Error
-	if errors.As(err, &s) {
-		e.Keyword, e.Where = s.Keyword, s.Where
-	}
-	return e
-}
-
-// A Limit holds answers to a Form. It is safe for concurrent use.
+// A Limit holds answers to what was demanded of them. It is safe for concurrent use; nil demands nothing.
 type Limit struct{ kept *grammar.Kept }
 
 // Constraint returns what limits one answer, for Request.Constraint.
-func (l *Limit) Constraint() Constraint { return l.kept.Matcher() }
-
-// Close gives back what the Limit holds, once its answers have ended.
-func (l *Limit) Close() { l.kept.Close() }
-
-// A Demand is what a request demands of its answer.
-type Demand struct {
-	Form Form // of its content; with no Kind: any text
+func (l *Limit) Constraint() Constraint {
+	if l == nil {
+		return nil
+	}
+	return l.kept.Matcher()
 }
 
-// Demanding reports whether anything is demanded.
-func (d *Demand) Demanding() bool { return d.Form.Kind != 0 }
+// Close gives back what the Limit holds, once its answers have ended.
+func (l *Limit) Close() {
+	if l != nil {
+		l.kept.Close()
+	}
+}
 
-// Constrain compiles what is demanded of the answers to a request whose prompt is its IDs. What was compiled before
-// is used again. It fails with a *FormError where no answer can meet the demand, and with a *NoRoomError where the
-// memory does not do. Close the Limit before the model.
+// Constrain compiles what is demanded of the answers to a request whose prompt is its IDs, and names in the request
+// the dialects to read them by. What was compiled before is used again. It fails with a *FormError where no answer
+// can meet the demand, and with a *NoRoomError where the memory does not do. Close the Limit before the model.
 func (m *Model) Constrain(ctx context.Context, r *Request, d Demand) (*Limit, error) {
-	f := d.Form
 	leave, err := m.enter()
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
+	w, err := m.wanted(r, d)
+	if err != nil || w.form.Kind == 0 {
+		return nil, err
+	}
 	cache, err := m.forms.open(m)
 	if err != nil {
 		return nil, err
 	}
-	kept, err := cache.Get(ctx, f)
+	kept, err := cache.Get(ctx, w.form)
 	var full *NoRoomError
 	switch {
 	case err == nil:
+		r.Dialects = w.read
 		return &Limit{kept}, nil
 	case errors.As(err, &full), ctx.Err() != nil:
 		return nil, err
+	case w.optional:
+		return nil, nil
 	}
-	return nil, newFormError(f.Kind, err)
+	return nil, w.refusal(ctx, cache, err)
 }
 
 // forms are what a model's Constrain works with, made when it is first called.
@@ -161,6 +133,21 @@ func (f *forms) stats() grammar.CacheStats {
 	return f.cache.Stats()
 }
 
+func (f *forms) freeLocked() error {
+	if f.cache != nil {
+		f.cache.Close()
+	}
+	if f.release != nil {
+		f.release()
+	}
+	var err error
+	if f.trie != nil {
+		err = f.trie.Free()
+	}
+	f.cache, f.release, f.trie = nil, nil, nil
+	return err
+}
+
 // ends are the tokens that end the model's answers.
 func (m *Model) ends(size int) []int32 {
 	var all []int32
@@ -192,36 +179,14 @@ type sizes struct {
 	idle   int64 // compiled grammars that nobody uses
 }
 
-// compile is what compiling takes at most.
-func (s *sizes) compile() int64 { return grammar.CompileBytes(s.limits) }
-
-// one is what a grammar takes at most while it is used.
-func (s *sizes) one() int64 { return grammar.UsedBytes(s.limits) }
-
 // formTime is what compiling may take.
 const formTime = 5 * time.Second
 
 // formSizes are shares of the memory, in bounds.
 func formSizes(memory int64) sizes {
 	share := func(part, least, most int64) int64 { return min(max(memory/part, least), most) }
-	tables := share(128, 512<<10, 8<<20)
+	tables := share(256, 512<<10, 8<<20)
 	return sizes{
-		limits: cfg.Limits{Time: formTime, Memory: int(tables), Nodes: int(share(64*256, 1<<14, 1<<18))},
-		shared: tables, idle: share(64, 512<<10, 64<<20),
+		limits: cfg.Limits{Time: formTime, Memory: int(tables), Nodes: 1 << 16}, shared: tables, idle: share(64, 512<<10, 64<<20),
 	}
-}
-
-func (f *forms) freeLocked() error {
-	if f.cache != nil {
-		f.cache.Close()
-	}
-	if f.release != nil {
-		f.release()
-	}
-	var err error
-	if f.trie != nil {
-		err = f.trie.Free()
-	}
-	f.cache, f.release, f.trie = nil, nil, nil
-	return err
 }

@@ -149,7 +149,7 @@ func (m *Model) start(ctx context.Context) error {
 		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences, Env: m.env,
 		Ledger: m.rt.ledger, Queue: m.options.Queue, Identity: m.identity, Streams: !p.Resident,
 	})
-	if m.options.Shared {
+	if m.options.Shared || m.options.Edited {
 		return m.engine.PrepareSampling()
 	}
 	return nil

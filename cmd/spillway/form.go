@@ -57,7 +57,7 @@ func setAside(o *opened, form spillway.Form) (release func(), err error) {
 	if form.Kind == 0 {
 		return func() {}, nil
 	}
-	n := spillway.AsideBytes(o.rt.Memory())
+	n := spillway.AsideBytes(o.rt.Memory(), o.Layout().Vocab)
 	release, err = o.rt.SetAside(n)
 	if err != nil {
 		return nil, enough(err, n, "an answer in a form")

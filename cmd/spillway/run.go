@@ -157,7 +157,7 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 		return err
 	}
 	defer release()
-	m, err := c.start(ctx, s, o, r)
+	m, err := c.start(ctx, s, o, r, form.Kind != 0 || r.Sampling.ChangesLogits())
 	if err != nil {
 		return err
 	}
@@ -168,14 +168,14 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 	return generateAndReport(ctx, s, o, m, r, held)
 }
 
-// start plans for a request, and starts the model.
-func (c *runCommand) start(ctx context.Context, s *session, o *opened, r spillway.Request) (*spillway.Model, error) {
+// start plans for a request, and starts the model; edited says that it changes logits.
+func (c *runCommand) start(ctx context.Context, s *session, o *opened, r spillway.Request, edited bool) (*spillway.Model, error) {
 	planned := s.contextFor(o, r)
 	if n := o.MaxTokens(r, len(r.IDs)); n > planned-len(r.IDs) {
 		return nil, &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
 	}
 	var err error
-	options := spillway.ModelOptions{Context: planned, Prediction: c.Prediction}
+	options := spillway.ModelOptions{Context: planned, Prediction: c.Prediction, Edited: edited}
 	if options.Trace, err = c.traceFile(o); err != nil {
 		return nil, err
 	}

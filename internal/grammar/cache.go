@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/regular"
 )
 
 // Lease grants n bytes until release is called, or says why it cannot.
@@ -34,6 +35,8 @@ type Cache struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	tick    int64
+	active  int           // entries that have leased all that they may come to take
+	freed   chan struct{} // closed and replaced when one of them is done
 	stats   CacheStats
 }
 
@@ -61,7 +64,7 @@ func NewCache(v *Vocabulary, o CacheOptions) *Cache {
 		o.Lease = func(int64, string) (func(), error) { return func() {}, nil }
 	}
 	o.Limits = cfg.New(o.Limits).Limits()
-	return &Cache{vocab: v, o: o, compile: make(chan struct{}, 1), entries: map[string]*entry{}}
+	return &Cache{vocab: v, o: o, compile: make(chan struct{}, 1), freed: make(chan struct{}), entries: map[string]*entry{}}
 }
 
 // Get compiles a Source, or returns what was compiled before. Who asks for one that is being compiled waits
@@ -79,8 +82,8 @@ func (c *Cache) Get(ctx context.Context, s Source) (*Kept, error) {
 var errAbandoned = errors.New("grammar: compiling was given up")
 
 func (c *Cache) get(ctx context.Context, s Source) (*Kept, error) {
-	key := s.hash()
-	once := s.Format != nil && s.Key == ""
+	key := s.Hash()
+	once := key == ""
 	c.mu.Lock()
 	c.tick++
 	if once {
@@ -111,7 +114,7 @@ func (c *Cache) wait(ctx context.Context, e *entry, key string, fresh bool) (*Ke
 		err = context.Cause(ctx)
 	}
 	if err == nil && !fresh {
-		err = c.revive(e)
+		err = c.revive(ctx, e)
 	}
 	k := &Kept{c: c, e: e, key: key}
 	c.mu.Lock()
@@ -136,11 +139,29 @@ func (c *Cache) wait(ctx context.Context, e *entry, key string, fresh bool) (*Ke
 // generation and of the one before it, which some Matchers still have.
 func UsedBytes(l cfg.Limits) int64 { return 4 * int64(cfg.New(l).Limits().Memory) }
 
-// nodeBytes is what compiling takes of memory for each expression or state at most, by measurement.
-const nodeBytes = 256
+// Bytes of memory that compiling takes at most, by measurement.
+const (
+	denseNodes = 1 << 15 // automata are built of no more states,
+	denseBytes = 768     // each with so many, and of
+	nodeBytes  = 256     // each expression beyond them
+	textBytes  = 32      // each byte of the Source
+	leastNodes = 1 << 13 // compiling is not tried with less
+)
 
-// CompileBytes is what compiling takes at most.
-func CompileBytes(l cfg.Limits) int64 { return nodeBytes * int64(cfg.New(l).Limits().Nodes) }
+// CompileBytes is what compiling a Source without text takes at most.
+func CompileBytes(l cfg.Limits) int64 {
+	n := int64(cfg.New(l).Limits().Nodes)
+	return denseBytes*min(n, denseNodes) + nodeBytes*max(n-denseNodes, 0)
+}
+
+// size is about the bytes of a Source's text.
+func (s *Source) size() int64 {
+	n := len(s.Text) + len(s.Key)
+	for _, text := range s.Choices {
+		n += len(text) + 1
+	}
+	return int64(n)
+}
 
 // fill compiles an entry.
 func (c *Cache) fill(ctx context.Context, e *entry, s Source, key string) {
@@ -160,44 +181,109 @@ func (c *Cache) fill(ctx context.Context, e *entry, s Source, key string) {
 		e.err = fmt.Errorf("%w: %w", errAbandoned, context.Cause(ctx))
 		return
 	}
-	work, err := c.lease(CompileBytes(c.o.Limits), "compiling a grammar")
+	if e.err = c.fillIn(ctx, e, s); e.err != nil && ctx.Err() != nil {
+		e.err = fmt.Errorf("%w: %w", errAbandoned, context.Cause(ctx))
+	}
+}
+
+func (c *Cache) fillIn(ctx context.Context, e *entry, s Source) error {
+	w, err := c.room(ctx, s)
 	if err != nil {
-		e.err = err
-		return
+		return err
 	}
-	defer work()
+	if e.constraint, err = c.make(s, w); err != nil {
+		w.release()
+		return err
+	}
+	e.release, err = c.settle(ctx, w, UsedBytes(c.o.Limits)+int64(e.constraint.Bytes()))
+	return err
+}
+
+// room is memory to compile in.
+type room struct {
+	limits  cfg.Limits
+	bytes   int64
+	release func()
+	lacking error // why there is not more; nil: there is enough
+}
+
+// room leases what compiling takes, less if there is not more.
+func (c *Cache) room(ctx context.Context, s Source) (w room, err error) {
+	for w.limits = c.o.Limits; ; w.limits.Nodes /= 2 {
+		w.bytes = CompileBytes(w.limits) + textBytes*s.size()
+		last := w.limits.Nodes/2 < leastNodes
+		w.release, err = c.lease(ctx, w.bytes, "compiling a grammar", last)
+		if err == nil || last {
+			return w, err
+		}
+		w.lacking = err
+	}
+}
+
+// make compiles. What would fit with more memory lacks memory.
+func (c *Cache) make(s Source, w room) (*Constraint, error) {
 	begin := time.Now()
-	constraint, err := Compile(s, c.vocab, c.o.Limits)
+	constraint, err := Compile(s, c.vocab, w.limits)
 	took := time.Since(begin)
-	if err == nil {
-		e.release, err = c.lease(UsedBytes(c.o.Limits)+int64(constraint.Bytes()), "a grammar")
-	}
-	if e.err = err; err == nil {
-		e.constraint = constraint
+	var own *cfg.LimitError
+	var words *regular.LimitError
+	if w.lacking != nil && (errors.As(err, &own) || errors.As(err, &words)) {
+		err = w.lacking
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Compiling += took
+	return constraint, err
 }
 
-// lease takes memory, from idle entries if need be.
-func (c *Cache) lease(n int64, what string) (func(), error) {
-	release, err := c.o.Lease(n, what)
-	for err != nil && c.trim(0) {
-		release, err = c.o.Lease(n, what)
+// settle exchanges the room to compile in for n bytes.
+func (c *Cache) settle(ctx context.Context, w room, n int64) (release func(), err error) {
+	if release, err = c.lease(ctx, n, "a grammar", false); err != nil && n <= w.bytes {
+		release, err = w.release, nil
+	} else {
+		if err != nil {
+			release, err = c.lease(ctx, n, "a grammar", true)
+		}
+		defer w.release()
+	}
+	if err == nil {
+		c.mu.Lock()
+		c.active++
+		c.mu.Unlock()
 	}
 	return release, err
 }
 
+// lease takes memory, from idle entries if need be, and if wait is set when those who use others are done with them.
+func (c *Cache) lease(ctx context.Context, n int64, what string, wait bool) (func(), error) {
+	for {
+		c.mu.Lock()
+		freed, others := c.freed, c.active > 0
+		c.mu.Unlock()
+		release, err := c.o.Lease(n, what)
+		if err != nil && c.trim(0) {
+			release, err = c.o.Lease(n, what)
+		}
+		if err == nil || !wait || !others {
+			return release, err
+		}
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
 // revive leases for an entry that was idle what it may come to take.
-func (c *Cache) revive(e *entry) error {
+func (c *Cache) revive(ctx context.Context, e *entry) error {
 	c.mu.Lock()
 	idle := e.idle
 	c.mu.Unlock()
 	if idle == 0 {
 		return nil
 	}
-	release, err := c.lease(UsedBytes(c.o.Limits)+idle, "a grammar")
+	release, err := c.lease(ctx, UsedBytes(c.o.Limits)+idle, "a grammar", true)
 	if err != nil {
 		return err
 	}
@@ -205,6 +291,7 @@ func (c *Cache) revive(e *entry) error {
 	old := release
 	if e.idle != 0 {
 		e.idle, e.release, old = 0, release, e.release
+		c.active++
 	}
 	c.mu.Unlock()
 	old()
@@ -276,6 +363,10 @@ func (c *Cache) leave(e *entry, key string) {
 		return
 	}
 	most := c.o.Idle
+	if e.constraint != nil && e.idle == 0 && e.release != nil { // all that it may come to take is free
+		c.active--
+		defer c.free()
+	}
 	switch {
 	case e.constraint == nil || e.once || c.entries[key] != e:
 		c.dropLocked(e, key)
@@ -284,6 +375,14 @@ func (c *Cache) leave(e *entry, key string) {
 	}
 	c.mu.Unlock()
 	c.trim(most)
+}
+
+// free lets those who wait for memory look again.
+func (c *Cache) free() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.freed)
+	c.freed = make(chan struct{})
 }
 
 func (c *Cache) dropLocked(e *entry, key string) {
@@ -312,10 +411,13 @@ func (c *Cache) restLocked(e *entry, key string) {
 	e.idle, e.release = max(n, 1), release
 }
 
-// hash is of everything that a Source says; parts are told apart by their lengths.
-func (s *Source) hash() string {
+// Hash is of everything that a Source says; empty for a Format without a Key.
+func (s *Source) Hash() string {
+	if s.Format != nil && s.Key == "" {
+		return ""
+	}
 	h := sha256.New()
-	part := func(text string) {
+	part := func(text string) { // told apart by their lengths
 		var n [8]byte
 		binary.LittleEndian.PutUint64(n[:], uint64(len(text)))
 		h.Write(n[:])

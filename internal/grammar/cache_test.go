@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
 )
@@ -106,7 +107,7 @@ func TestCacheShares(t *testing.T) {
 
 // Everything is leased before it exists, the idle ones make room, and there is an error where nothing helps.
 func TestCacheLeases(t *testing.T) {
-	c, p := potCache(t, 600<<10, 40<<10) // for one that is used, and compiling
+	c, p := potCache(t, 1000<<10, 40<<10) // for one that is used, or being compiled
 	for i := range 50 {
 		k := get(t, c, Source{Kind: Choice, Choices: []string{fmt.Sprint("a", i), "b"}})
 		if used := p.most - p.left(); used < 4*64<<10 {
@@ -117,11 +118,20 @@ func TestCacheLeases(t *testing.T) {
 		}
 	}
 	k := get(t, c, Source{Kind: Regex, Text: "a+"})
-	if _, err := c.Get(context.Background(), Source{Kind: Regex, Text: "b+"}); !errors.Is(err, errPot) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if _, err := c.Get(ctx, Source{Kind: Regex, Text: "b+"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
+	var all sync.WaitGroup
+	all.Go(func() { get(t, c, Source{Kind: Regex, Text: "b+"}).Close() }) // waits for the other
 	k.Close()
-	get(t, c, Source{Kind: Regex, Text: "b+"}).Close()
+	all.Wait()
+	p.free -= 500 << 10 // somebody else has the memory
+	if _, err := c.Get(context.Background(), Source{Kind: Regex, Text: "ab"}); !errors.Is(err, errPot) {
+		t.Errorf("%v", err)
+	}
+	p.free += 500 << 10
 	if c.Close(); p.left() != p.most {
 		t.Errorf("%d of %d bytes are left", p.left(), p.most)
 	}

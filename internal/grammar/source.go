@@ -74,7 +74,8 @@ type compiler struct {
 }
 
 func newCompiler(lookup Lookup, l cfg.Limits) *compiler {
-	c := &compiler{b: cfg.New(l), lookup: lookup, regular: regular.DefaultLimits}
+	c := &compiler{b: cfg.New(l), lookup: lookup}
+	c.regular = regular.Within(c.b.Limits().Nodes)
 	c.regular.Until = time.Now().Add(c.b.Limits().Time)
 	return c
 }

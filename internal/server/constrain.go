@@ -7,31 +7,22 @@ import (
 	"github.com/spillway/spillway/internal/server/pool"
 )
 
-// A Limit makes what holds an answer to the form that was asked for, anew for each answer; nil: nothing does.
-type Limit func() spillway.Constraint
-
-// Constraint is the one of one answer.
-func (l Limit) Constraint() spillway.Constraint {
-	if l == nil {
-		return nil
-	}
-	return l()
-}
-
-// Constrain makes what a prepared request demands of its answers, until the exchange ends. Errors are about the
-// field param. What reads the answers is put into the request.
-func (x *Exchange) Constrain(h *pool.Held, r *spillway.Request, d spillway.Demand, param string) (Limit, error) {
-	if !d.Demanding() {
-		return nil, nil
-	}
+// Constrain makes what a prepared request demands of its answers; it is for as long as the exchange lasts. Errors are
+// about the field form where they are about the content. How the answers are read is put into the request.
+func (x *Exchange) Constrain(h *pool.Held, r *spillway.Request, d spillway.Demand, form string) (*spillway.Limit, error) {
 	limit, err := h.Constrain(x.ctx, r, d)
 	var refused *spillway.FormError
 	switch {
 	case errors.As(err, &refused):
-		return nil, &Error{Status: 400, Code: CodeInvalid, Param: param, Message: param + ": " + err.Error(), cause: err}
+		if refused.Tool != "" || form == "" {
+			form = "tools"
+		}
+		e := Invalid(form, form+": "+err.Error())
+		e.cause = err
+		return nil, e
 	case err != nil:
 		return nil, err
 	}
 	x.Defer(limit.Close)
-	return limit.Constraint, nil
+	return limit, nil
 }

@@ -53,10 +53,13 @@ func (s *Server) leaseAhead() error {
 	return nil
 }
 
+// usualTokens is a vocabulary to set memory aside for before a model is loaded.
+const usualTokens = 64 << 10
+
 // leaseForms sets aside what structured output needs, where that is little of the memory; else it takes what there is.
 func (s *Server) leaseForms() error {
-	n := spillway.AsideBytes(s.rt.Memory())
-	if n > s.rt.Memory()/16 {
+	n := spillway.AsideBytes(s.rt.Memory(), usualTokens)
+	if n > s.rt.Memory()/12 {
 		return nil
 	}
 	release, err := s.rt.SetAside(n)

@@ -16,6 +16,14 @@ type Limits struct {
 // DefaultLimits are those of a zero Limits: a second and some tens of megabytes at most.
 var DefaultLimits = Limits{States: 50_000, Bytes: 32 << 20, Steps: 50_000_000}
 
+// Within are DefaultLimits with no more states than a number, and tables in proportion.
+func Within(states int) Limits {
+	l := DefaultLimits
+	l.Bytes = min(l.Bytes, states*(l.Bytes/l.States))
+	l.States = min(l.States, states)
+	return l
+}
+
 // A LimitError says that a language needs more than the limits allow.
 type LimitError struct {
 	Limit string // states, bytes, steps or time

@@ -47,8 +47,10 @@ type compiler struct {
 
 func newCompiler(doc *Document, out *cfg.Builder, o Options) *compiler {
 	until := time.Now().Add(maxTime)
+	words := regular.Within(out.Limits().Nodes)
+	words.Until = until
 	c := &compiler{
-		doc: doc, out: out, o: o, words: regular.NewBuilder(regular.Limits{Until: until}), until: until,
+		doc: doc, out: out, o: o, words: regular.NewBuilder(words), until: until,
 		conjs: map[string]*conj{}, ands: map[[2]int]*conj{}, expansions: map[expansion][]*alt{},
 		unions: map[*conj][]*conj{}, literals: map[*Value]*Schema{},
 		patterns: map[string]*regular.DFA{}, lengths: map[[2]int]*regular.DFA{},

@@ -160,7 +160,7 @@ func (c *compiler) comma() cfg.Expr { return c.out.Seq(c.space(), c.out.Bytes(",
 func (c *compiler) colon() cfg.Expr { return c.out.Seq(c.space(), c.out.Bytes(":"), c.space()) }
 
 // anyNumber is JSON's numbers; exponents beyond two digits are no numbers to most readers.
-const anyNumber = `-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,2})?`
+const anyNumber = `-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,16})?(?:[eE][-+]?[0-9]{1,2})?`
 
 func (c *compiler) number(n *numberForm) (cfg.Expr, error) {
 	if list, all := n.list(); all {

@@ -142,13 +142,42 @@ func decimal(v *big.Rat) string {
 	return v.FloatString(places)
 }
 
-// language is the numbers as JSON without exponent.
-func (n *numberForm) language(b *regular.Builder) (*regular.DFA, error) {
-	fraction := -1
+// Numbers without a bound have so many digits before the point and behind it at most: models are tempted to go
+// on with digits for ever.
+const mostDigits = 16
+
+// tooLarge is from where on a number has more digits, and farBound from where on bounds are left as they are.
+var (
+	tooLarge = new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(mostDigits), nil))
+	farBound = new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(mostDigits-1), nil))
+)
+
+// sized is the bounds, and how many decimals there are (-1: any number), with those that the schema does not give.
+func (n *numberForm) sized() (r regular.Range, fraction int) {
+	r, fraction = n.bounds(), mostDigits
 	if n.step != nil {
 		fraction, _ = n.step.FloatPrec()
 	}
-	d, err := b.Decimal(n.bounds(), fraction)
+	for _, b := range []*big.Rat{r.Min, r.Max} {
+		if b == nil {
+			continue
+		}
+		if places, _ := b.FloatPrec(); n.step == nil && places > mostDigits/2 {
+			fraction = -1
+		}
+	}
+	if n.hi == nil && (n.lo == nil || n.lo.Value.Cmp(farBound) < 0) {
+		r.Max, r.ExclusiveMax = tooLarge, true
+	}
+	if n.lo == nil && (n.hi == nil || n.hi.Value.Cmp(new(big.Rat).Neg(farBound)) > 0) {
+		r.Min, r.ExclusiveMin = new(big.Rat).Neg(tooLarge), true
+	}
+	return r, fraction
+}
+
+// language is the numbers as JSON without exponent.
+func (n *numberForm) language(b *regular.Builder) (*regular.DFA, error) {
+	d, err := b.Decimal(n.sized())
 	if err != nil {
 		return nil, err
 	}

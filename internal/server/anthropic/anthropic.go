@@ -129,7 +129,10 @@ func newJob(x *server.Exchange) (*job, error) {
 	if room := j.h.Options().Context - len(j.r.IDs); room > 0 && room < j.r.MaxTokens { // agents ask for more than they use
 		j.r.MaxTokens, j.clip = room, true
 	}
-	return j, x.Prepare(j.h, &j.r, 0, 1)
+	if err := x.Prepare(j.h, &j.r, 0, 1); err != nil {
+		return nil, err
+	}
+	return j, j.constrain(x, j.h, &j.r)
 }
 
 // tokens are the ids of the prompt.

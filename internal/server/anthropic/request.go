@@ -31,11 +31,16 @@ type body struct {
 		Type   string `json:"type"`
 		Budget *int   `json:"budget_tokens"`
 	} `json:"thinking"`
-	MCP wire.Value `json:"mcp_servers"`
+	MCP    wire.Value `json:"mcp_servers"`
+	Format format     `json:"output_format"`
+	Config struct {
+		Format format `json:"format"`
+	} `json:"output_config"`
 
 	marked bool // something is marked with cache_control
 	list   []spillway.Message
 	tools  []tool
+	strict bool // the schema of one of them is to be enforced
 }
 
 // toolChoice says whether tools are to be called.
@@ -110,7 +115,7 @@ func (b *body) request(h *pool.Held) (spillway.Request, error) {
 	}
 	last := b.list[len(b.list)-1]
 	r.Continue = last.Role == "assistant" && len(last.ToolCalls) == 0
-	return r, b.useTools(h, &r)
+	return r, b.useTools(&r)
 }
 
 // text is about the bytes of text that the prompt is made of.

@@ -90,7 +90,7 @@ type completion struct {
 	x       *server.Exchange
 	h       held
 	r       spillway.Request
-	limit   server.Limit
+	limit   *spillway.Limit
 	n       int
 	id      string
 	created int64

@@ -61,7 +61,7 @@ type textJob struct {
 	id       string
 	created  int64
 	requests []spillway.Request // of answers for each prompt
-	limit    server.Limit
+	limit    *spillway.Limit
 }
 
 func (a *api) completions(x *server.Exchange) error {

@@ -187,7 +187,7 @@ func (c *constrained) form(format string) (form spillway.Form, field string, err
 
 // limit is what the fields, and the choice of tools, demand of the answers to a prepared request. format is the field
 // that says which form they have.
-func (s *sampling) limit(x *server.Exchange, h held, r *spillway.Request, tools *toolSet, format string) (server.Limit, error) {
+func (s *sampling) limit(x *server.Exchange, h held, r *spillway.Request, tools *toolSet, format string) (*spillway.Limit, error) {
 	form, field, err := s.constrained.form(format)
 	if err != nil {
 		return nil, err
@@ -195,8 +195,12 @@ func (s *sampling) limit(x *server.Exchange, h held, r *spillway.Request, tools 
 	if field != "" && s.Search {
 		return nil, server.Invalid(field, field+" does not go with use_beam_search")
 	}
-	if demand := tools.demand(); demand != "" {
-		return nil, server.Invalid("tool_choice", demand+" is not supported by this server: constrained decoding is missing; use auto or none")
+	d := spillway.Demand{Form: form, Name: tools.named, OneCall: tools.one, Strict: tools.strict}
+	switch tools.choice {
+	case "required":
+		d.Call = spillway.CallRequired
+	case "function":
+		d.Call = spillway.CallNamed
 	}
-	return x.Constrain(h.Held, r, spillway.Demand{Form: form}, field)
+	return x.Constrain(h.Held, r, d, field)
 }

@@ -21,26 +21,19 @@ type toolSet struct {
 	choice string // none, auto, required, or function
 	named  string // of the function
 	one    bool   // call at most
+	strict bool   // the schema of one of them is to be enforced
 }
 
-// demand is what the choice demands of the answer, as it is written; empty: nothing.
-func (t *toolSet) demand() string {
-	switch t.choice {
-	case "required":
-		return `tool_choice required`
-	case "function":
-		return "tool_choice with the name of a function"
-	}
-	return ""
-}
+// demands reports whether the answer must call a tool.
+func (t *toolSet) demands() bool { return t.choice == "required" || t.choice == "function" }
 
 // read checks the fields.
 func (f *tooling) read() (*toolSet, error) {
 	t := &toolSet{choice: "auto", one: f.Parallel != nil && !*f.Parallel}
 	if f.Tools.Kind() != wire.Null {
 		err := f.Tools.Each(func(_ int, e wire.Value) error {
-			name, err := toolName(e)
-			t.names = append(t.names, name)
+			name, strict, err := toolName(e)
+			t.names, t.strict = append(t.names, name), t.strict || strict
 			return err
 		})
 		if err != nil {
@@ -50,33 +43,40 @@ func (f *tooling) read() (*toolSet, error) {
 	if err := f.choose(t); err != nil {
 		return nil, wire.Within("tool_choice", err)
 	}
+	switch t.choice {
+	case "function":
+		t.one = true
+	case "required": // small models that must call would not end: several calls are for those who ask for them
+		t.one = f.Parallel == nil || !*f.Parallel
+	}
 	if t.choice != "none" && len(t.names) > 0 {
 		t.raw = f.Tools.Raw()
 	}
 	return t, nil
 }
 
-// toolName checks a tool and returns its name.
-func toolName(v wire.Value) (string, error) {
+// toolName checks a tool and returns its name, and whether its schema is to be enforced.
+func toolName(v wire.Value) (name string, strict bool, err error) {
 	var tool struct {
 		Type     string `json:"type"`
 		Function struct {
 			Name       string     `json:"name"`
 			Parameters wire.Value `json:"parameters"`
+			Strict     bool       `json:"strict"`
 		} `json:"function"`
 	}
 	if err := v.Into(&tool); err != nil {
-		return "", err
+		return "", false, err
 	}
 	switch p := tool.Function.Parameters; {
 	case tool.Type != "function":
-		return "", wire.Errorf("type", "is %.40q; there is function", tool.Type)
+		return "", false, wire.Errorf("type", "is %.40q; there is function", tool.Type)
 	case tool.Function.Name == "":
-		return "", wire.Errorf("function.name", "is missing")
+		return "", false, wire.Errorf("function.name", "is missing")
 	case p.Kind() != wire.Null && p.Kind() != wire.Object:
-		return "", wire.Within("function.parameters", p.Expected("a JSON schema"))
+		return "", false, wire.Within("function.parameters", p.Expected("a JSON schema"))
 	}
-	return tool.Function.Name, nil
+	return tool.Function.Name, tool.Function.Strict, nil
 }
 
 // choose reads the choice.
@@ -113,7 +113,7 @@ func (f *tooling) choose(t *toolSet) error {
 }
 
 func (t *toolSet) checkChoice() error {
-	if t.demand() != "" && len(t.names) == 0 {
+	if t.demands() && len(t.names) == 0 {
 		return wire.Errorf("", "asks for a call, but there are no tools")
 	}
 	for _, name := range t.names {
