@@ -150,9 +150,7 @@ func (e *Engine) admissible() error {
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
-	for _, q := range e.sched.all() {
-		q.stream.Cancel()
-	}
+	e.sched.each(func(q *sequence) { q.stream.Cancel() })
 	e.work.Signal()
 	e.mu.Unlock()
 	e.gather.wake()
@@ -188,14 +186,14 @@ func (e *Engine) SetRows(rows, headRows int, streams bool) {
 	e.cfg.Rows, e.cfg.HeadRows = rows, headRows
 	e.sched.rows, e.sched.headRows, e.sched.streams = rows, headRows, streams
 	e.cfg.Streams, e.gather.on = streams, streams
-	for _, q := range e.sched.all() {
+	e.sched.each(func(q *sequence) {
 		if q.req.Shape == nil || !q.prompt() {
-			continue
+			return
 		}
 		if err := e.cfg.checkShape(&q.req); err != nil { // it cannot be divided
 			e.endLocked(q, Event{Reason: Failed, Err: err})
 		}
-	}
+	})
 }
 
 func (e *Engine) loop() {
@@ -269,16 +267,14 @@ func (e *Engine) step() {
 func (e *Engine) schedule() []part {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := e.sched.all()
-	for _, q := range all {
+	e.sched.each(func(q *sequence) {
 		switch err := q.ctx.Err(); {
 		case err != nil:
 			e.endLocked(q, q.failure(err))
 		case q.broken != nil:
 			e.endLocked(q, Event{Reason: Failed, Err: q.broken})
 		}
-	}
-	clear(all)
+	})
 	parts, failed, err := e.sched.next()
 	if failed != nil {
 		e.endLocked(failed, Event{Reason: Failed, Err: err})

@@ -114,10 +114,13 @@ func insert(list []*sequence, q *sequence) []*sequence {
 	return slices.Insert(list, i, q)
 }
 
-// all are the sequences that were accepted and have not ended, in a list that is valid until the next call.
-func (s *scheduler) all() []*sequence {
+// each calls f for all sequences that were accepted and have not ended; f may remove them.
+func (s *scheduler) each(f func(*sequence)) {
 	s.every = append(append(s.every[:0], s.running...), s.waiting...)
-	return s.every
+	for _, q := range s.every {
+		f(q)
+	}
+	clear(s.every) // who has ended is not kept
 }
 
 // remove forgets a sequence that has ended.
