@@ -48,6 +48,9 @@ type lists struct {
 // mostInputs is for how many inputs of a layer's products there is room.
 const mostInputs = 32
 
+// keptRows is up to how many rows the lists of a pass's rows are kept: those of longer ones, of prompts, are made anew.
+const keptRows = 64
+
 // begin is the state of a new pass. Only one runs on an Env.
 func (e *Env) begin(m *Model, b *Batch) *run {
 	r := e.kept
@@ -70,6 +73,9 @@ func (r *run) end() {
 	clear(r.together[:cap(r.together)])
 	clear(r.segs)
 	clear(r.embedded[:cap(r.embedded)])
+	if cap(r.ids) > keptRows {
+		r.ids, r.embedded = nil, nil
+	}
 	r.batch, r.stream, r.kernScratch, r.attnScratch, r.tasks = nil, nil, nil, nil, tasks{}
 }
 
@@ -157,7 +163,7 @@ func (r *run) rowsOf(s *Segment) int {
 // embed writes the embedding of every row to x.
 func (r *run) embed(ctx context.Context, x []float32) error {
 	hidden := r.m.Layout.Hidden
-	r.ids, r.embedded = r.ids[:0], r.embedded[:0]
+	r.ids, r.embedded = slices.Grow(r.ids[:0], r.rows), slices.Grow(r.embedded[:0], r.rows)
 	row := 0
 	for _, s := range r.batch.Segments {
 		dst := x[row*hidden:][:s.Rows()*hidden]
