@@ -68,15 +68,8 @@ func TestBeams(t *testing.T) {
 		}
 		want := roomy.plainBeams(t, r.IDs, r)
 		for _, b := range []*bench{roomy, tight} {
-			s, err := b.Submit(context.Background(), r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			company, err := b.Submit(context.Background(), engine.Request{IDs: request(i + 20).IDs, MaxTokens: 30})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, e := finish(s)
+			streams := b.together(t, context.Background(), []engine.Request{r, {IDs: request(i + 20).IDs, MaxTokens: 30}})
+			_, e := finish(streams[0])
 			if e.Err != nil || len(e.Beams) != len(want) || e.Reason != want[0].Reason {
 				t.Fatalf("search %d: %+v, expected %+v", i, e, want)
 			}
@@ -86,7 +79,7 @@ func TestBeams(t *testing.T) {
 					t.Errorf("search %d, width %d, answer %d: %+v, expected %+v", i, r.Beams.Width, j, h, w)
 				}
 			}
-			finish(company)
+			finish(streams[1])
 			b.settled(t)
 		}
 	}
@@ -102,14 +95,16 @@ func TestBeams(t *testing.T) {
 func TestBeamsEnd(t *testing.T) {
 	b := setup{seats: 4}.start(t)
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := b.Submit(ctx, engine.Request{IDs: make([]int32, 20), MaxTokens: 100, Beams: &engine.Beams{Width: 4}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for b.Counters().Steps < 9 {
-	}
-	cancel()
-	if _, e := finish(s); e.Reason != engine.Cancelled || e.Beams != nil {
+	defer cancel()
+	search := engine.Request{IDs: make([]int32, 20), MaxTokens: 100, Beams: &engine.Beams{Width: 3}}
+	company := engine.Request{IDs: make([]int32, 20), MaxTokens: 100, Logits: func(position int, _ []float32) {
+		if position == 30 { // as far as the search is
+			cancel()
+		}
+	}}
+	streams := b.together(t, ctx, []engine.Request{search, company})
+	finish(streams[1])
+	if _, e := finish(streams[0]); e.Reason != engine.Cancelled || e.Beams != nil {
 		t.Errorf("%+v", e)
 	}
 	b.settled(t)

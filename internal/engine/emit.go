@@ -25,7 +25,8 @@ type choice struct {
 
 // values hands out the values of the rows that reached the head, and returns the choices that follow from
 // them.
-func (e *Engine) values(parts []part, b *nn.Batch, logits []float32) (choices []choice) {
+func (e *Engine) values(parts []part, b *nn.Batch, logits []float32) []choice {
+	choices := e.kept.choices[:0]
 	states := b.Hidden
 	width, hidden := e.cfg.Model.Layout.Vocab, e.cfg.Model.Layout.Hidden
 	if e.cfg.Model.Pooling() != nn.PoolNone {
@@ -59,6 +60,7 @@ func (e *Engine) values(parts []part, b *nn.Batch, logits []float32) (choices []
 			choices = append(choices, choice{seq: q, logits: values[len(values)-w:]})
 		}
 	}
+	e.kept.choices = choices
 	return choices
 }
 
@@ -88,7 +90,7 @@ func (e *Engine) choose(choices []choice) {
 			c.seq.req.Logits(c.seq.done, c.logits)
 		}
 	}
-	e.cfg.Env.Pool.Run(len(choices), func(worker, i int) { choices[i].sample(e.samplers.of(worker)) })
+	e.cfg.Env.Pool.Run(len(choices), e.kept.sample)
 	given, forced := 0, 0
 	for i := range choices {
 		q := choices[i].seq
@@ -102,6 +104,8 @@ func (e *Engine) choose(choices []choice) {
 	e.counters.Tokens += int64(given)
 	e.counters.Forced += int64(forced)
 }
+
+func (e *Engine) sample(worker, i int) { e.kept.choices[i].sample(e.samplers.of(worker)) }
 
 // sample chooses the token.
 func (c *choice) sample(s *sample.Scratch) {
@@ -198,24 +202,24 @@ func (q *sequence) force(id int32) error {
 // thoughts are masks that are computed while the weights are at work.
 type thoughts struct {
 	group sync.WaitGroup
+	those []*sequence
 	masks int
 	took  time.Duration
 }
 
 // think computes the masks of the tokens that the step will choose.
-func think(parts []part) *thoughts {
-	t := &thoughts{}
-	var those []*sequence
+func (t *thoughts) think(parts []part) *thoughts {
+	t.those, t.masks, t.took = t.those[:0], 0, 0
 	for _, p := range parts {
 		if q := p.seq; q.mask != nil && q.done+p.rows == len(q.ids) {
-			those = append(those, q)
+			t.those = append(t.those, q)
 		}
 	}
-	if len(those) > 0 {
-		t.masks = len(those)
+	if len(t.those) > 0 {
+		t.masks = len(t.those)
 		t.group.Go(func() {
 			begin := time.Now()
-			for _, q := range those {
+			for _, q := range t.those {
 				q.masked = q.req.Constraint.Mask(q.mask)
 			}
 			t.took = time.Since(begin)

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -46,6 +47,17 @@ type Engine struct {
 	pace     pace
 	closed   bool // ends the goroutine once no sequence is left
 	stopped  chan struct{}
+	kept     keeping // of the loop alone
+}
+
+// keeping is what steps leave for the next one, so that it need not allocate it: some hundred bytes for each seat,
+// whatever the prompts were.
+type keeping struct {
+	batch    nn.Batch
+	segments []nn.Segment
+	choices  []choice
+	thoughts thoughts
+	sample   func(worker, choice int)
 }
 
 // ErrClosed is returned by Submit after Close.
@@ -57,6 +69,7 @@ func New(cfg Config) *Engine {
 		cfg: cfg, stopped: make(chan struct{}), gather: newGathering(cfg.Streams),
 		sched: scheduler{rows: cfg.Rows, headRows: cfg.HeadRows, most: cfg.Sequences, cache: cfg.Cache, streams: cfg.Streams, now: time.Now},
 	}
+	e.kept.sample = e.sample
 	e.samplers.init(cfg.Env.Pool.Threads())
 	e.work = sync.NewCond(&e.mu)
 	go e.loop()
@@ -138,9 +151,7 @@ func (e *Engine) admissible() error {
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
-	for _, q := range e.sched.all() {
-		q.stream.Cancel()
-	}
+	e.sched.each(func(q *sequence) { q.stream.Cancel() })
 	e.work.Signal()
 	e.mu.Unlock()
 	e.gather.wake()
@@ -176,14 +187,14 @@ func (e *Engine) SetRows(rows, headRows int, streams bool) {
 	e.cfg.Rows, e.cfg.HeadRows = rows, headRows
 	e.sched.rows, e.sched.headRows, e.sched.streams = rows, headRows, streams
 	e.cfg.Streams, e.gather.on = streams, streams
-	for _, q := range e.sched.all() {
+	e.sched.each(func(q *sequence) {
 		if q.req.Shape == nil || !q.prompt() {
-			continue
+			return
 		}
 		if err := e.cfg.checkShape(&q.req); err != nil { // it cannot be divided
 			e.endLocked(q, Event{Reason: Failed, Err: err})
 		}
-	}
+	})
 }
 
 func (e *Engine) loop() {
@@ -237,8 +248,9 @@ func (e *Engine) step() {
 	if len(parts) == 1 {
 		ctx = parts[0].seq.ctx // nobody else needs what the step has done so far
 	}
+	defer e.kept.forget(parts)
 	batch := e.batch(parts)
-	masks := think(parts) // constraints work while the weights do
+	masks := e.kept.thoughts.think(parts) // constraints work while the weights do
 	begin := time.Now()
 	out, err := e.cfg.Model.Forward(ctx, e.cfg.Env, batch)
 	masks.group.Wait()
@@ -256,14 +268,14 @@ func (e *Engine) step() {
 func (e *Engine) schedule() []part {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, q := range e.sched.all() {
+	e.sched.each(func(q *sequence) {
 		switch err := q.ctx.Err(); {
 		case err != nil:
 			e.endLocked(q, q.failure(err))
 		case q.broken != nil:
 			e.endLocked(q, Event{Reason: Failed, Err: q.broken})
 		}
-	}
+	})
 	parts, failed, err := e.sched.next()
 	if failed != nil {
 		e.endLocked(failed, Event{Reason: Failed, Err: err})
@@ -271,12 +283,23 @@ func (e *Engine) schedule() []part {
 	return parts
 }
 
+// forget lets go of what the step's requests hold.
+func (k *keeping) forget(parts []part) {
+	clear(parts)
+	clear(k.thoughts.those)
+	clear(k.segments)
+	clear(k.choices)
+	k.batch.Tap, k.batch.Hidden = nil, nil
+}
+
 // batch turns parts into segments.
 func (e *Engine) batch(parts []part) *nn.Batch {
-	b := &nn.Batch{}
-	for _, p := range parts {
-		q := p.seq
-		s := &nn.Segment{}
+	k, b := &e.kept, &e.kept.batch
+	k.segments = slices.Grow(k.segments[:0], len(parts))[:len(parts)]
+	b.Segments = b.Segments[:0]
+	for i, p := range parts {
+		q, s := p.seq, &k.segments[i]
+		*s = nn.Segment{}
 		if q.req.Shape != nil && q.prompt() {
 			*s = *q.req.Shape
 		}

@@ -100,6 +100,29 @@ func (b *bench) run(t *testing.T, r engine.Request) ([]int32, engine.Event) {
 	return finish(s)
 }
 
+// together submits requests between two steps, and then calls what else is to be done there: they begin with the
+// same step.
+func (b *bench) together(t *testing.T, ctx context.Context, requests []engine.Request, then ...func()) (streams []*engine.Stream) {
+	t.Helper()
+	err := b.Between(func() error {
+		for _, r := range requests {
+			s, err := b.Submit(ctx, r)
+			if err != nil {
+				return err
+			}
+			streams = append(streams, s)
+		}
+		for _, f := range then {
+			f()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return streams
+}
+
 // request is the i-th of many: prompts of 1 to 40 tokens, some greedy, some drawn.
 func request(i int) engine.Request {
 	random := rand.New(rand.NewPCG(uint64(i), 5))

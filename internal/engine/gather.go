@@ -28,7 +28,17 @@ const (
 )
 
 func newGathering(on bool) gathering {
-	return gathering{on: on, arrived: make(chan struct{}, 1), now: time.Now, after: time.After}
+	return gathering{on: on, arrived: make(chan struct{}, 1), now: time.Now, after: timer()}
+}
+
+// timer is time.After with one timer for all calls: each one ends the wait before.
+func timer() func(time.Duration) <-chan time.Time {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return func(d time.Duration) <-chan time.Time {
+		t.Reset(d)
+		return t.C
+	}
 }
 
 // sweep notes how long a sweep took.

@@ -134,7 +134,9 @@ type Event struct {
 // Stream delivers the events of one request in order. It never blocks the engine.
 type Stream struct {
 	mu     sync.Mutex
-	queue  []Event
+	queue  []Event // a ring
+	first  int     // of the events that wait, by place in queue
+	n      int     // of them
 	signal chan struct{}
 	cancel context.CancelFunc
 
@@ -148,7 +150,7 @@ func newStream(cancel context.CancelFunc) *Stream {
 func (s *Stream) push(e Event) {
 	e.At = time.Now()
 	s.mu.Lock()
-	s.queue = append(s.queue, e)
+	s.put(e)
 	s.mu.Unlock()
 	select {
 	case s.signal <- struct{}{}:
@@ -156,13 +158,32 @@ func (s *Stream) push(e Event) {
 	}
 }
 
+// put adds an event. The lock is held.
+func (s *Stream) put(e Event) {
+	if s.n == len(s.queue) {
+		more := make([]Event, max(2*s.n, 2))
+		copy(more[copy(more, s.queue[s.first:]):], s.queue[:s.first])
+		s.queue, s.first = more, 0
+	}
+	s.queue[(s.first+s.n)%len(s.queue)] = e
+	s.n++
+}
+
+// take removes the first event. The lock is held.
+func (s *Stream) take() Event {
+	e := s.queue[s.first]
+	s.queue[s.first] = Event{}
+	s.first = (s.first + 1) % len(s.queue)
+	s.n--
+	return e
+}
+
 // Next waits for the next event. After an event with Done there are none.
 func (s *Stream) Next() Event {
 	for {
 		s.mu.Lock()
-		if len(s.queue) > 0 {
-			e := s.queue[0]
-			s.queue = s.queue[1:]
+		if s.n > 0 {
+			e := s.take()
 			s.mu.Unlock()
 			return e
 		}

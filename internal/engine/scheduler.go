@@ -25,12 +25,13 @@ type sequence struct {
 	masked bool     // if it forbids anything
 	beam   *beam    // nil: the answer does not branch
 
-	arrival   int64 // rank in the order of arrival
-	overtaken int   // times that a later request was given a seat before this one
-	rowsGiven int   // positions of the prompt that Request.Rows has had
-	reused    int   // positions of the prompt that the cache had
-	again     bool  // it gave way before and is computed again
-	broken    error // what it held could not be given back
+	last      [1]int // row of the next ones, see headRows
+	arrival   int64  // rank in the order of arrival
+	overtaken int    // times that a later request was given a seat before this one
+	rowsGiven int    // positions of the prompt that Request.Rows has had
+	reused    int    // positions of the prompt that the cache had
+	again     bool   // it gave way before and is computed again
+	broken    error  // what it held could not be given back
 	since     time.Time
 	seated    time.Time // when it got a seat first
 }
@@ -84,6 +85,11 @@ type scheduler struct {
 
 	arrivals  int64
 	preempted int64
+
+	// Kept from step to step, so that none need be made:
+	filling filling
+	every   []*sequence
+	turn    []*sequence
 }
 
 const (
@@ -108,8 +114,14 @@ func insert(list []*sequence, q *sequence) []*sequence {
 	return slices.Insert(list, i, q)
 }
 
-// all are the sequences that were accepted and have not ended.
-func (s *scheduler) all() []*sequence { return slices.Concat(s.running, s.waiting) }
+// each calls f for all sequences that were accepted and have not ended; f may remove them.
+func (s *scheduler) each(f func(*sequence)) {
+	s.every = append(append(s.every[:0], s.running...), s.waiting...)
+	for _, q := range s.every {
+		f(q)
+	}
+	clear(s.every) // who has ended is not kept
+}
 
 // remove forgets a sequence that has ended.
 func (s *scheduler) remove(q *sequence) {
@@ -122,13 +134,14 @@ func remove(list []*sequence, q *sequence) []*sequence {
 
 // next fills a step: first the rows of every answer that runs, then chunks of prompts, each in order. When
 // blocks run out those that come last in the order give way. If nobody can run, the last is failed so that
-// the others go on.
+// the others go on. The parts are valid until the next call.
 func (s *scheduler) next() (parts []part, failed *sequence, err error) {
 	s.seat()
 	if len(s.running) == 0 {
 		return nil, nil, nil
 	}
-	f := filling{scheduler: s, rows: s.rows, heads: s.headRows}
+	f := &s.filling
+	*f = filling{scheduler: s, rows: s.rows, heads: s.headRows, parts: f.parts[:0], keys: f.keys[:0]}
 	if first := s.running[0]; first.alone() {
 		f.add(first)
 	} else {
@@ -250,11 +263,13 @@ type filling struct {
 
 // all adds the sequences that answer, or those that do not.
 func (f *filling) all(answering bool) {
-	for _, q := range slices.Clone(f.running) {
+	f.turn = append(f.turn[:0], f.running...) // those who give way leave the other list
+	for _, q := range f.turn {
 		if q.answering() == answering && !q.alone() && !q.parked() && f.rows > 0 && f.heads > 0 && slices.Contains(f.running, q) {
 			f.add(q)
 		}
 	}
+	clear(f.turn)
 }
 
 // add gives q its next rows. Who finds no block takes those of sequences that come later, or waits.
@@ -339,7 +354,7 @@ func (s *sequence) everyRow() bool {
 }
 
 // headRows lists the rows, of the next n, whose logits or states are wanted: all of a prompt if the request
-// asks for them, and the last one if an answer token follows.
+// asks for them, and the last one if an answer token follows. The list is valid until the next call.
 func (s *sequence) headRows(n int) []int {
 	last := s.done+n == len(s.ids)
 	if s.req.Rows != nil && s.prompt() && !s.req.LastRow {
@@ -352,7 +367,8 @@ func (s *sequence) headRows(n int) []int {
 		return all
 	}
 	if last && (s.req.MaxTokens > 0 || s.req.LastRow) {
-		return []int{n - 1}
+		s.last[0] = n - 1
+		return s.last[:]
 	}
 	return nil
 }

@@ -143,8 +143,28 @@ func (a *Acts) SetRows(p *Pool, x []float32, stride int) {
 		}
 		return
 	}
-	p.Run(a.Rows, func(_, r int) { a.SetRow(r, x[r*stride:]) })
+	s := rowSettings.get()
+	s.a, s.x, s.stride = *a, x, stride
+	p.Run(a.Rows, s.run)
+	s.a, s.x = Acts{}, nil
+	rowSettings.put(s)
 }
+
+// rowSetting is one SetRows on its way through the pool.
+type rowSetting struct {
+	a      Acts
+	x      []float32
+	stride int
+	run    func(worker, row int)
+}
+
+var rowSettings = kept[rowSetting]{make: func() *rowSetting {
+	s := new(rowSetting)
+	s.run = s.set // once, so that SetRows allocates nothing
+	return s
+}}
+
+func (s *rowSetting) set(_, r int) { s.a.SetRow(r, s.x[r*s.stride:]) }
 
 func (a *Acts) row(r int) []actGroup {
 	n := a.Stride / groupValues

@@ -64,8 +64,10 @@ func (r *run) adapt(m *layout.Matrix, in *kernel.Acts, out []float32) {
 		part, ok := s.Adapter.Parts[m]
 		for ; ok && first < row; first += adapterRows {
 			n := min(adapterRows, row-first)
-			x := kernel.Acts{Rows: n, Cols: in.Cols, Stride: in.Stride, F32: in.F32[first*in.Stride:][:n*in.Stride]}
-			part.add(r, s.Adapter.Scale, &x, out[first*m.Rows:][:n*m.Rows])
+			inputs := len(r.inputs)
+			x := r.input(kernel.Acts{Rows: n, Cols: in.Cols, Stride: in.Stride, F32: in.F32[first*in.Stride:][:n*in.Stride]})
+			part.add(r, s.Adapter.Scale, x, out[first*m.Rows:][:n*m.Rows])
+			r.inputs = r.inputs[:inputs]
 		}
 	}
 }
@@ -77,12 +79,12 @@ func (p LowRank) add(r *run, scale float32, x *kernel.Acts, y []float32) {
 	outs := len(y) / x.Rows
 	low := r.floats(x.Rows * p.Rank)
 	r.float(p.A, p.Rank, x, low)
-	mid := kernel.MakeActs(r.bytes(kernel.ActsBytes(x.Rows, p.Rank, false)), x.Rows, p.Rank, false)
+	mid := r.input(kernel.MakeActs(r.bytes(kernel.ActsBytes(x.Rows, p.Rank, false)), x.Rows, p.Rank, false))
 	mid.SetRows(r.env.Pool, low, p.Rank)
 	part := r.floats(x.Rows * min(outs, adapterOuts))
 	for at := 0; at < outs; at += adapterOuts {
 		n := min(adapterOuts, outs-at)
-		r.float(p.B[at*p.Rank:][:n*p.Rank], n, &mid, part)
+		r.float(p.B[at*p.Rank:][:n*p.Rank], n, mid, part)
 		for i := range x.Rows {
 			kernel.AddScaled(y[i*outs+at:][:n], scale, part[i*n:][:n])
 		}

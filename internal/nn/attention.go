@@ -99,16 +99,12 @@ func (a *attention) forward(r *run, dst, x []float32) error {
 
 // place norms and rotates the heads of q and k, and rounds keys and values into the caches.
 func (a *attention) place(r *run, q, k, v []float32) {
-	table := r.table(a.desc.Rope)
 	for i, s := range r.batch.Segments {
 		kv := &r.views[i]
 		kv.k, kv.v = s.Cache.View(a.layer, kv.k[:0], kv.v[:0])
 	}
-	r.each(a.qWidth+2*a.kWidth, func(row int) {
-		k := k[row*a.kWidth:][:a.kWidth]
-		a.position(r, table, row, q[row*a.qWidth:][:a.qWidth], k)
-		a.store(r, row, k, v[row*a.kWidth:][:a.kWidth])
-	})
+	r.tasks.placing = placing{a, r.table(a.desc.Rope), q, k, v}
+	r.each(a.qWidth+2*a.kWidth, &r.tasks.placing)
 }
 
 // position norms and rotates the heads of one row.

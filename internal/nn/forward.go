@@ -27,7 +27,7 @@ type Env struct {
 	// answers, then of prompts, in a row those of the highest scores first. Both are valid during the call. Nil for none.
 	Routing func(layer int, v policy.Visit, ids []int32)
 
-	kept lists
+	kept *run // of the last pass
 }
 
 // lists are what passes leave for the next one, so that it need not allocate them.
@@ -41,14 +41,25 @@ type lists struct {
 	indices  []int32
 	sorted   []int32
 	guessed  []int32
+	ids      []int32     // of the rows that are embedded,
+	embedded [][]float32 // and where each goes
 }
 
 // mostInputs is for how many inputs of a layer's products there is room.
 const mostInputs = 32
 
+// keptRows is up to how many rows the lists of a pass's rows are kept: those of longer ones, of prompts, are made anew.
+const keptRows = 64
+
 // begin is the state of a new pass. Only one runs on an Env.
 func (e *Env) begin(m *Model, b *Batch) *run {
-	r := &run{m: m, env: e, batch: b, rows: b.Rows(), lists: e.kept}
+	r := e.kept
+	if r == nil || r.m != m {
+		r = &run{m: m, env: e}
+		r.runTask, r.visitRow = r.doTask, r.embedRow // once, so that a pass allocates nothing
+		e.kept = r
+	}
+	r.batch, r.rows, r.head, r.at, r.stream = b, b.Rows(), false, 0, nil
 	r.inputs = slices.Grow(r.inputs[:0], mostInputs)
 	r.segs = slices.Grow(r.segs[:0], len(b.Segments))[:len(b.Segments)]
 	r.views = slices.Grow(r.views[:0], len(b.Segments))[:len(b.Segments)]
@@ -56,12 +67,16 @@ func (e *Env) begin(m *Model, b *Batch) *run {
 	return r
 }
 
-// end keeps the lists, without what they point to.
+// end keeps the run for the next pass, without what it points to.
 func (r *run) end() {
 	clear(r.inputs[:cap(r.inputs)])
 	clear(r.together[:cap(r.together)])
 	clear(r.segs)
-	r.env.kept = r.lists
+	clear(r.embedded[:cap(r.embedded)])
+	if cap(r.ids) > keptRows {
+		r.ids, r.embedded = nil, nil
+	}
+	r.batch, r.stream, r.kernScratch, r.attnScratch, r.tasks = nil, nil, nil, nil, tasks{}
 }
 
 // run is the state of one forward pass.
@@ -69,7 +84,7 @@ type run struct {
 	m           *Model
 	env         *Env
 	batch       *Batch
-	sweep       *pager.Sweep
+	sweep       pager.Sweep
 	rows        int
 	head        bool      // rows are those that reach the head
 	at          int       // the block that runs
@@ -78,6 +93,10 @@ type run struct {
 	attnScratch []byte
 	failures    sync.Mutex
 	lists       // tables by position in m.ropes
+	tasks       tasks
+	task        rowTask
+	runTask     func(worker, row int)
+	visitRow    func(i int, raw []byte) error
 }
 
 type cacheView struct{ k, v [][]byte }
@@ -96,7 +115,7 @@ func (m *Model) Forward(ctx context.Context, env *Env, b *Batch) (out []float32,
 	if b.HeadRows() == 0 {
 		skip = append(skip, layout.Head)
 	}
-	if r.sweep, err = env.Pager.Begin(ctx, skip...); err != nil {
+	if err = env.Pager.BeginAt(ctx, &r.sweep, skip...); err != nil {
 		return nil, err
 	}
 	defer r.sweep.End()
@@ -125,7 +144,7 @@ func (r *run) prepare() {
 	r.attnScratch = r.bytes(r.m.attentionScratch(r.env.Pool.Threads(), r.env.Context))
 	for i, rope := range r.m.ropes {
 		half := rope.tableFloats(r.rows) / 2
-		r.tables[i] = ropeTable{cos: r.floats(half), sin: r.floats(half)}
+		r.tables[i].cos, r.tables[i].sin = r.floats(half), r.floats(half)
 		r.tables[i].fill(rope, r.batch, r.env.Pager.Vector)
 	}
 }
@@ -144,8 +163,7 @@ func (r *run) rowsOf(s *Segment) int {
 // embed writes the embedding of every row to x.
 func (r *run) embed(ctx context.Context, x []float32) error {
 	hidden := r.m.Layout.Hidden
-	var ids []int32
-	var to [][]float32
+	r.ids, r.embedded = slices.Grow(r.ids[:0], r.rows), slices.Grow(r.embedded[:0], r.rows)
 	row := 0
 	for _, s := range r.batch.Segments {
 		dst := x[row*hidden:][:s.Rows()*hidden]
@@ -158,13 +176,15 @@ func (r *run) embed(ctx context.Context, x []float32) error {
 			if id < 0 || int(id) >= r.m.Layout.Vocab {
 				return fmt.Errorf("token %d is not in the vocabulary of %d", id, r.m.Layout.Vocab)
 			}
-			ids = append(ids, id)
-			to = append(to, dst[i*hidden:][:hidden])
+			r.ids = append(r.ids, id)
+			r.embedded = append(r.embedded, dst[i*hidden:][:hidden])
 		}
 	}
-	return r.env.Pager.Rows(ctx, r.m.embed, ids, func(i int, raw []byte) error {
-		return quant.DecodeRow(r.m.embed.Type, to[i], raw)
-	})
+	return r.env.Pager.Rows(ctx, r.m.embed, r.ids, r.visitRow)
+}
+
+func (r *run) embedRow(i int, raw []byte) error {
+	return quant.DecodeRow(r.m.embed.Type, r.embedded[i], raw)
 }
 
 // block runs layer i: x += mixer(norm(x)); x += ffn(norm(x)).
@@ -241,8 +261,13 @@ func (r *run) acts(x []float32, cols int, ms ...*layout.Matrix) *kernel.Acts {
 // actsOf is acts for n rows.
 func (r *run) actsOf(n int, x []float32, cols int, ms ...*layout.Matrix) *kernel.Acts {
 	form := integer(r.env.Exact, ms)
-	a := kernel.MakeActs(r.bytes(kernel.ActsBytes(n, cols, form)), n, cols, form)
+	a := r.input(kernel.MakeActs(r.bytes(kernel.ActsBytes(n, cols, form)), n, cols, form))
 	a.SetRows(r.env.Pool, x, cols)
+	return a
+}
+
+// input gives a an address that is not on the heap for it alone.
+func (r *run) input(a kernel.Acts) *kernel.Acts {
 	r.inputs = append(r.inputs, a) // those before stay where they are, or are copied and stay, too
 	return &r.inputs[len(r.inputs)-1]
 }
@@ -260,8 +285,8 @@ func (r *run) linear(l linear, in *kernel.Acts, out []float32) error {
 // correct adds bias and adapters to l's product.
 func (r *run) correct(l linear, in *kernel.Acts, out []float32) {
 	if l.bias != nil {
-		bias := r.env.Pager.Vector(l.bias)
-		r.each(l.m.Rows, func(row int) { kernel.Add(out[row*l.m.Rows:][:l.m.Rows], bias) })
+		r.tasks.adding = adding{x: out, y: r.env.Pager.Vector(l.bias), width: l.m.Rows}
+		r.each(l.m.Rows, &r.tasks.adding)
 	}
 	r.adapt(l.m, in, out)
 }
@@ -311,8 +336,8 @@ const fewRows = 16
 
 // product writes m's product with every row of in to out.
 func (r *run) product(m *layout.Matrix, in *kernel.Acts, out []float32) error {
-	mark := r.env.Arena.Mark()
-	defer r.env.Arena.Reset(mark)
+	mark, inputs := r.env.Arena.Mark(), len(r.inputs)
+	defer func() { r.env.Arena.Reset(mark); r.inputs = r.inputs[:inputs] }()
 	if m.Order != nil {
 		in = r.ordered(m, in)
 	}
@@ -327,8 +352,8 @@ func (r *run) product(m *layout.Matrix, in *kernel.Acts, out []float32) error {
 }
 
 func (r *run) norm(n norm, dst, x []float32, width int) {
-	weight := r.env.Pager.Vector(n.weight)
-	r.each(width, func(row int) { kernel.RMSNorm(dst[row*width:][:width], x[row*width:][:width], weight, n.eps) })
+	r.tasks.norming = norming{dst, x, r.env.Pager.Vector(n.weight), n.eps, width}
+	r.each(width, &r.tasks.norming)
 }
 
 // normHeads norms each head of one row in place.
@@ -341,7 +366,8 @@ func (r *run) normHeads(n norm, x []float32, width int) {
 
 func (r *run) add(x, y []float32) {
 	width := r.m.Layout.Hidden
-	r.each(width, func(row int) { kernel.Add(x[row*width:][:width], y[row*width:][:width]) })
+	r.tasks.adding = adding{x, y, width, width}
+	r.each(width, &r.tasks.adding)
 }
 
 // fail ends a segment with the error of its first layer and position that has one. Rows may come from
@@ -354,23 +380,6 @@ func (r *run) fail(s *Segment, e *CacheRangeError) {
 		return
 	}
 	s.Err = e
-}
-
-// fewValues are not worth a start of the threads.
-const fewValues = 32 << 10
-
-// each calls f for every row of width values, in parallel when there are many.
-func (r *run) each(width int, f func(row int)) { r.eachOf(r.rows, width, f) }
-
-// eachOf is each for n rows.
-func (r *run) eachOf(n, width int, f func(row int)) {
-	if n*width < fewValues {
-		for row := range n {
-			f(row)
-		}
-		return
-	}
-	r.env.Pool.Run(n, func(_, row int) { f(row) })
 }
 
 // table returns the cosines and sines of a rotation; nil for none.

@@ -1,9 +1,5 @@
 package nn
 
-import (
-	"github.com/spillway/spillway/internal/kernel"
-)
-
 // GatedMLP describes down(act(gate(x)) · up(x)) (SwiGLU, Shazeer 2020). Roles: ffn.gate, ffn.up,
 // ffn.down with optional biases.
 type GatedMLP struct{ Width int }
@@ -47,9 +43,7 @@ func (f *gatedMLP) forward(r *run, dst, x []float32) error {
 	if err := r.linears(in, output{f.gate, gate}, output{f.up, up}); err != nil {
 		return err
 	}
-	r.each(f.width, func(row int) {
-		g := gate[row*f.width:][:f.width]
-		kernel.SiLUMul(g, g, up[row*f.width:][:f.width])
-	})
+	r.tasks.gating = gating{gate, up, f.width}
+	r.each(f.width, &r.tasks.gating)
 	return r.linear(f.down, r.acts(gate, f.width, f.down.m), dst)
 }

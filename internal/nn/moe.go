@@ -189,20 +189,8 @@ func (f *moe) forward(r *run, dst, x []float32) error {
 			return err
 		}
 	}
-	used := f.desc.Used
-	r.each(used*f.hidden, func(row int) {
-		out := dst[row*f.hidden:][:f.hidden]
-		clear(out)
-		for k := range used {
-			kernel.AddScaled(out, t.weights[row*used+k], y[(row*used+k)*f.hidden:][:f.hidden])
-		}
-		switch {
-		case gate != nil:
-			kernel.AddScaled(out, gate[row], shared[row*f.hidden:][:f.hidden])
-		case shared != nil:
-			kernel.Add(out, shared[row*f.hidden:][:f.hidden])
-		}
-	})
+	r.tasks.mixing = mixing{dst, y, t.weights, gate, shared, f.desc.Used, f.hidden}
+	r.each(f.desc.Used*f.hidden, &r.tasks.mixing)
 	return nil
 }
 
@@ -292,7 +280,8 @@ func (f *moe) enter(r *run, e pager.Expert, id int, in *kernel.Acts, n int) ([]f
 	} else if err := f.products(r, e, id, 0, in, gate, up); err != nil {
 		return nil, err
 	}
-	r.eachOf(n, w, func(row int) { f.activate(gate[row*w:][:w], up[row*w:][:w]) })
+	r.tasks.activating = activating{f, gate, up}
+	r.eachOf(n, w, &r.tasks.activating)
 	return gate, nil
 }
 

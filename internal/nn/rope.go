@@ -82,8 +82,26 @@ func (m *Model) RopeLength(n int) int {
 	return 0
 }
 
-// ropeTable is the cosines and sines of every row of a batch, rows × Dim/2 each.
-type ropeTable struct{ cos, sin []float32 }
+// ropeTable is the cosines and sines of every row of a batch, rows × Dim/2 each, and the frequencies of the last
+// segment, which most of the next ones share.
+type ropeTable struct {
+	cos, sin []float32
+	inv      []float32 // nil: of none yet
+	factor   float32
+	length   int // by Scaling.Length
+}
+
+// tune makes the frequencies those of a sequence of the given length.
+func (t *ropeTable) tune(r *Rope, length int, vector func(*layout.Vector) []float32) {
+	key := 0
+	if r.Scaling != nil {
+		key = r.Scaling.Length(length)
+	}
+	if t.inv == nil || t.length != key {
+		t.inv, t.factor = r.frequencies(length, vector)
+		t.length = key
+	}
+}
 
 func (r *Rope) tableFloats(rows int) int { return rows * r.Dim }
 
@@ -91,14 +109,14 @@ func (r *Rope) tableFloats(rows int) int { return rows * r.Dim }
 func (t *ropeTable) fill(r *Rope, b *Batch, vector func(*layout.Vector) []float32) {
 	row, half := 0, r.Dim/2
 	for _, s := range b.Segments {
-		inv, factor := r.frequencies(s.RopeLength, vector)
+		t.tune(r, s.RopeLength, vector)
 		for i := range s.Rows() {
 			pos := [3]int32{int32(s.First + i)}
 			pos[1], pos[2] = pos[0], pos[0]
 			if s.Positions != nil {
 				pos = s.Positions[i]
 			}
-			r.angles(t.cos[row*half:][:half], t.sin[row*half:][:half], pos, inv, factor)
+			r.angles(t.cos[row*half:][:half], t.sin[row*half:][:half], pos, t.inv, t.factor)
 			row++
 		}
 	}

@@ -29,7 +29,7 @@ func (t *routing) places(demand int) []int32 {
 
 // route chooses the experts of every row.
 func (f *moe) route(r *run, in *kernel.Acts) (routing, error) {
-	d := f.desc
+	d := &f.desc
 	scores := r.floats(r.rows * d.Experts)
 	t := routing{used: d.Used, weights: r.floats(r.rows * d.Used), ids: r.ints(r.rows * d.Used)}
 	t.order = r.ints(r.rows * d.Used)
@@ -38,10 +38,8 @@ func (f *moe) route(r *run, in *kernel.Acts) (routing, error) {
 	if err := r.linear(f.router, in, scores); err != nil {
 		return t, err
 	}
-	r.each(d.Experts, func(row int) {
-		s := scores[row*d.Experts:][:d.Experts]
-		d.choose(t.ids[row*d.Used:][:d.Used], t.weights[row*d.Used:][:d.Used], s)
-	})
+	r.tasks.choosing = choosing{&f.desc, t.ids, t.weights, scores}
+	r.each(d.Experts, &r.tasks.choosing)
 	f.tapRouting(r, &t)
 	t.group(r, d.Experts)
 	if r.env.Routing != nil {

@@ -186,28 +186,30 @@ func (s *Sweep) Ask(layer int, v policy.Visit) error {
 // Experts yields the experts that were asked for, those in memory first, the others as they arrive, up to most at
 // once if so many are there. One that could not be read has an Err of its own; an error of the loop ends the sweep.
 func (s *Sweep) Experts(most int) iter.Seq2[[]Expert, error] {
-	return func(yield func([]Expert, error) bool) {
-		if s.err == nil {
-			s.err = s.ctx.Err()
-		}
-		if s.err == nil && !s.asked {
-			s.err = errors.New("pager: internal error: no experts were asked for")
-		}
-		if s.err != nil {
-			yield(nil, s.err)
-			return
-		}
-		s.err = errLeft
-		var err error
-		if s.p.experts.table == nil {
-			err = s.eachRing(yield)
-		} else {
-			err = s.eachSlot(max(most, 1), yield)
-		}
-		s.endVisit()
-		if s.err = err; err != nil && err != errLeft {
-			yield(nil, err)
-		}
+	return func(yield func([]Expert, error) bool) { s.each(most, yield) } // inlined, as Tiles
+}
+
+func (s *Sweep) each(most int, yield func([]Expert, error) bool) {
+	if s.err == nil {
+		s.err = s.ctx.Err()
+	}
+	if s.err == nil && !s.asked {
+		s.err = errors.New("pager: internal error: no experts were asked for")
+	}
+	if s.err != nil {
+		yield(nil, s.err)
+		return
+	}
+	s.err = errLeft
+	var err error
+	if s.p.experts.table == nil {
+		err = s.eachRing(yield)
+	} else {
+		err = s.eachSlot(max(most, 1), yield)
+	}
+	s.endVisit()
+	if s.err = err; err != nil && err != errLeft {
+		yield(nil, err)
 	}
 }
 
@@ -489,13 +491,15 @@ func (e Expert) Stays() bool { return e.slot >= 0 }
 // Tiles yields the row tiles of one of the expert's stacks, in rising row order. With several stacks they are
 // asked for in their order, each once and to its end.
 func (e Expert) Tiles(stack int) iter.Seq2[Tile, error] {
-	return func(yield func(Tile, error) bool) {
-		p := e.s.p
-		s := &p.model.Experts[p.experts.layer].Stacks[stack]
-		if e.slot < 0 {
-			e.s.ringTiles(e.Demand, stack, yield)
-			return
-		}
-		yield(Tile{0, s.Rows, e.home[e.at[stack]:][:s.Bytes()]}, nil)
+	return func(yield func(Tile, error) bool) { e.tiles(stack, yield) } // inlined, as Sweep.Tiles
+}
+
+func (e *Expert) tiles(stack int, yield func(Tile, error) bool) {
+	p := e.s.p
+	s := &p.model.Experts[p.experts.layer].Stacks[stack]
+	if e.slot < 0 {
+		e.s.ringTiles(e.Demand, stack, yield)
+		return
 	}
+	yield(Tile{0, s.Rows, e.home[e.at[stack]:][:s.Bytes()]}, nil)
 }

@@ -46,22 +46,31 @@ type Sweep struct {
 // Begin starts a sweep. Bundles of the kinds to skip, such as a head that no row reaches, are
 // neither read nor asked for. Only one sweep runs at a time.
 func (p *Pager) Begin(ctx context.Context, skip ...layout.Kind) (*Sweep, error) {
-	if err := ctx.Err(); err != nil {
+	s := new(Sweep)
+	if err := p.BeginAt(ctx, s, skip...); err != nil {
 		return nil, err
 	}
-	s := &Sweep{p: p, ctx: ctx}
-	for _, k := range skip {
-		s.skip |= 1 << k
+	return s, nil
+}
+
+// BeginAt is Begin with a sweep that the caller keeps, one that was not begun or has ended.
+func (p *Pager) BeginAt(ctx context.Context, s *Sweep, skip ...layout.Kind) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.closed:
-		return nil, ErrClosed
+		return ErrClosed
 	case p.broken != nil:
-		return nil, p.broken
+		return p.broken
 	case p.running != nil:
-		return nil, errors.New("pager: internal error: a sweep began while another runs")
+		return errors.New("pager: internal error: a sweep began while another runs")
+	}
+	*s = Sweep{p: p, ctx: ctx}
+	for _, k := range skip {
+		s.skip |= 1 << k
 	}
 	p.forgive()
 	p.regrow()
@@ -74,7 +83,7 @@ func (p *Pager) Begin(ctx context.Context, skip ...layout.Kind) (*Sweep, error) 
 	p.stats.Sweeps++
 	p.rebalance()
 	p.rouse()
-	return s, nil
+	return nil
 }
 
 // skips reports whether the sweep will not use a unit.
@@ -102,7 +111,7 @@ func (s *Sweep) End() {
 	if p.cursor.sweep < p.sweep {
 		p.cursor = cursor{sweep: p.sweep}
 	}
-	p.running = nil
+	p.running, s.ctx = nil, nil // who keeps the sweep keeps no request
 	p.rouse()
 }
 

@@ -65,7 +65,11 @@ func totalWeight(logits []float32, peak float64) (total uint64) {
 
 // likeliest returns the n largest logits by (logit falling, id rising).
 func likeliest(logits []float32, n int) []TokenLogProb {
-	h := heap{make([]token, n), 0}
+	var few [64]token // the usual numbers need no memory beside the list
+	h := heap{few[:min(n, len(few))], 0}
+	if n > len(few) {
+		h.items = make([]token, n)
+	}
 	h.addAll(logits)
 	h.sortByRank()
 	list := make([]TokenLogProb, 0, n)
