@@ -23,6 +23,7 @@ type benchCommand struct {
 	Repetitions int    `short:"r" help:"Runs of each test, after one to warm up. Default: 5." default:"5" placeholder:"N"`
 	Drive       bool   `help:"Show what the drive gives, by size of requests and how many are in flight, as it was last measured."`
 	Refresh     bool   `help:"With --drive: measure it again."`
+	predictionFlag
 }
 
 func (*benchCommand) Help() string {
@@ -167,7 +168,7 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	if o.Embedding() {
 		return errVectors(o)
 	}
-	options := spillway.ModelOptions{Context: s.flags.Context}
+	options := spillway.ModelOptions{Context: s.flags.Context, Prediction: c.Prediction}
 	for _, t := range tests {
 		options.Sequences = max(options.Sequences, t.batch)
 		if s.flags.Context == 0 {

@@ -21,7 +21,7 @@ type runCommand struct {
 	Raw        bool   `help:"The prompt is the whole text: no chat template."`
 	PromptFile string `help:"Read the prompt from a file." placeholder:"FILE" type:"path"`
 	Trace      string `help:"Write which experts each step chose to a file, for spillway trace." placeholder:"FILE" type:"path"`
-	Prediction string `help:"Read experts that a layer will probably need while the drive is idle: on, off, or auto, until it measures as a loss. It never changes a result." enum:"auto,on,off" default:"auto"`
+	predictionFlag
 	formFlags
 	samplingFlags
 }
