@@ -24,12 +24,15 @@ func (rt *Runtime) SetAside(n int64) (release func(), err error) {
 		return nil, err
 	}
 	rt.mu.Lock()
-	defer rt.mu.Unlock()
-	if rt.aside.lease != nil {
-		defer give()
+	twice := rt.aside.lease != nil
+	if !twice {
+		rt.aside = aside{lease: lease}
+	}
+	rt.mu.Unlock()
+	if twice {
+		give()
 		return nil, errors.New("memory for grammars is set aside already")
 	}
-	rt.aside = aside{lease: lease}
 	return func() {
 		rt.mu.Lock()
 		rt.aside.lease = nil

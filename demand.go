@@ -103,7 +103,7 @@ func (m *Model) wanted(r *Request, d Demand) (w wanted, err error) {
 	switch {
 	case d.Call != CallAuto:
 		o.Parallel = o.Parallel && own && d.Call == CallRequired // a model that was not taught calls knows no end of them
-		w.read.Tool = calls.Dialect(o.Tool)
+		w.read.Tool = o.Dialect()
 		return w, w.calls(o)
 	case d.Form.Kind != 0 && len(o.Tools) > 0 && own:
 		return w, w.either(o, d.Form)
@@ -148,17 +148,18 @@ func (w *wanted) content(o calls.Options, form Form) error {
 
 // either demands calls or a form.
 func (w *wanted) either(o calls.Options, form Form) error {
-	bare := o
-	bare.Mode, bare.Reasoning, bare.PromptOpen = calls.Required, NoDialect, false
-	f, err := calls.Format(bare)
-	if err != nil {
-		return newFormError(FormStructuralTag, "", err)
-	}
-	return w.reasoned(o, form, grammar.OneOf{grammar.Leaf(form), f})
+	o.Then = grammar.Leaf(form)
+	f, err := calls.Format(o)
+	return w.whole(o, form, f, err)
 }
 
 func (w *wanted) reasoned(o calls.Options, form Form, content grammar.Format) error {
 	f, err := calls.Reasoned(o, content)
+	return w.whole(o, form, f, err)
+}
+
+// whole demands what a form of content became.
+func (w *wanted) whole(o calls.Options, form Form, f grammar.Format, err error) error {
 	if err != nil {
 		return newFormError(form.Kind, "", err)
 	}

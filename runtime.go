@@ -130,7 +130,7 @@ const (
 	ioThreads       = 12 // the most that the pager reads with
 
 	startAnon     = 4 << 20 // what a process has before it plans, beside its binary
-	trimmedBinary = 6 << 20 // pages of a trimmed binary that a run comes to touch
+	trimmedBinary = 5 << 20 // pages of a trimmed binary that a run comes to touch
 	// What a small program measures moves from run to run; below these values it does not count, so that
 	// the least that one run names is the least that the next one takes.
 	leastAnon   = 5 << 19

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,8 @@ func (c *serveCommand) check() error {
 		return usagef("--max-waiting is %d; give a positive number", c.MaxWaiting)
 	case c.MaxConns < 0:
 		return usagef("--max-conns is %d; give a positive number", c.MaxConns)
+	case slices.ContainsFunc(c.APIKey, func(key string) bool { return strings.TrimSpace(key) == "" }):
+		return usagef("--api-key is empty; give a key, or leave the flag out to let everybody in")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return usagef("--tls-cert and --tls-key go together")
 	case c.DrainTimeout <= 0 || c.WriteTimeout <= 0:

@@ -1,5 +1,5 @@
 // Package calls says what an answer with calls of tools may be, as a grammar: in the form that the model's dialect
-// has, and with arguments that fit each tool's schema.
+// has, and with arguments that fit each tool's schema. What it writes the parsers of package dialect read.
 package calls
 
 import (
@@ -8,8 +8,6 @@ import (
 
 	"github.com/spillway/spillway/internal/chat/dialect"
 	"github.com/spillway/spillway/internal/grammar"
-	"github.com/spillway/spillway/internal/grammar/cfg"
-	"github.com/spillway/spillway/internal/grammar/schema"
 )
 
 // A Tool may be called.
@@ -36,20 +34,30 @@ type Options struct {
 	Parallel        bool                                  // there may be several calls
 	PromptOpen      bool                                  // the prompt has opened the reasoning
 	Token           func(text string) (id int32, ok bool) `json:"-"` // tokens of the vocabulary by their text; nil: none
+	Then            grammar.Format                        `json:"-"` // with Auto, what an answer without calls must be; nil: text
 }
 
-// Fallback is the dialect of calls for models that have none, or one that Dialect does not write.
+// Fallback is the dialect of calls for models that have none.
 const Fallback = "hermes"
 
-// Dialect is the dialect that Format writes for a model of the dialect name: read the answer with it.
+// Dialect is the dialect that Format writes for a model of the dialect name, unless its reasoning has channels: read
+// the answer with it. A name that stands for another dialect stays as it is.
 func Dialect(name string) string {
-	if _, ok := forms[name]; ok {
+	if formOf(name) != nil {
 		return name
 	}
 	return Fallback
 }
 
-// Key tells Options apart, for grammar.Source.Key.
+// Dialect is the dialect that Format writes: read the answer with it.
+func (o Options) Dialect() string {
+	if m := dialect.ReasoningMarks(o.Tool, o.Reasoning); m.Channels && formOf(o.Tool) == nil {
+		return m.Name
+	}
+	return Dialect(o.Tool)
+}
+
+// Key tells Options apart, but for Token and Then, for grammar.Source.Key.
 func Key(o Options) string {
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -58,75 +66,54 @@ func Key(o Options) string {
 	return string(b)
 }
 
-// Format is what the answer may be; nil: anything, since the dialect shows no mark where a call begins. An error
-// about a tool's arguments is a *schema.Error.
+// Format is what the answer may be. When it is compiled, errors about a tool are *ToolError.
 func Format(o Options) (grammar.Format, error) {
-	f := forms[Dialect(o.Tool)]
-	tools := o.Tools
+	if err := o.choose(); err != nil {
+		return nil, err
+	}
+	name := dialect.ToolName(o.Dialect())
+	f := formOf(name)
+	all := written(&o, name, f, o.Parallel && !f.single)
+	if c := channelsOf(name); c != nil {
+		return c.answer(&o, all), nil
+	}
+	switch {
+	case o.Mode != Auto:
+		return reasoned(&o, all, false), nil
+	case o.Then != nil:
+		return reasoned(&o, grammar.OneOf{wrapped(&o, o.Then), all}, false), nil
+	}
+	return reasoned(&o, auto(&o, name), true), nil
+}
+
+// choose leaves the tools that may be called.
+func (o *Options) choose() error {
 	if o.Mode == Named {
-		tools = nil
+		var one []Tool
 		for _, t := range o.Tools {
 			if t.Name == o.Name {
-				tools = append(tools, t)
+				one = append(one, t)
 			}
 		}
+		o.Tools = one
 	}
-	if len(tools) == 0 {
-		return nil, fmt.Errorf("there is no tool %q to call", o.Name)
+	switch {
+	case len(o.Tools) > 0:
+		return nil
+	case o.Mode == Named:
+		return fmt.Errorf("there is no tool %.100q to call", o.Name)
 	}
-	if o.Mode == Auto {
-		return f.auto(o, tools), nil
-	}
-	return Reasoned(o, f.required(o, tools))
+	return fmt.Errorf("there are no tools to call")
 }
 
-// Reasoned is content, which reasoning may stand before, as the dialect of reasoning has it. After a prompt that opened
-// the reasoning it must end first.
-func Reasoned(o Options, content grammar.Format) (grammar.Format, error) {
-	open, end := dialect.ReasoningMarks(o.Reasoning)
-	if len(end) == 0 || len(open) == 0 && !o.PromptOpen {
-		return content, nil
-	}
-	ends := make([]grammar.Format, len(end))
-	for i, text := range end {
-		ends[i] = o.mark(text)
-	}
-	thought := func(begin grammar.Format) grammar.Format {
-		return grammar.Sequence{grammar.Tag{Begin: begin, Content: grammar.FreeText{}, Ends: ends}, lines, content}
-	}
-	if o.PromptOpen {
-		return thought(grammar.Literal("")), nil
-	}
-	all := grammar.OneOf{content}
-	for _, text := range open {
-		all = append(all, thought(o.mark(text)))
-	}
-	return all, nil
+// A ToolError says why no call of a tool can be held to its schema in a dialect.
+type ToolError struct {
+	Tool, Dialect string
+	Err           error // a *schema.Error where the schema is the cause: it has the keyword and the place
 }
 
-// lines are up to two line breaks.
-var lines = grammar.Custom(func(b *cfg.Builder) (cfg.Expr, error) { return b.Repeat(b.Bytes("\n"), 0, 2), nil })
-
-// mark is a text that is one token where the vocabulary has it.
-func (o Options) mark(text string) grammar.Format {
-	if o.Token != nil {
-		if id, ok := o.Token(text); ok {
-			return grammar.TokenID(id)
-		}
-	}
-	return grammar.Literal(text)
+func (e *ToolError) Error() string {
+	return fmt.Sprintf("the tool %.100q in the dialect %s: %v", e.Tool, e.Dialect, e.Err)
 }
 
-// arguments are an object that fits the tool's schema.
-func (t Tool) arguments() grammar.Format {
-	if len(t.Schema) == 0 {
-		return grammar.Leaf{Kind: grammar.JSONObject}
-	}
-	return grammar.Custom(func(b *cfg.Builder) (cfg.Expr, error) { return schema.Compile(b, objectOf(t.Schema), schema.Options{}) })
-}
-
-// objectOf makes sure that a schema allows objects alone, as all arguments are.
-func objectOf(text []byte) []byte {
-	out := append([]byte(`{"type":"object","allOf":[`), text...)
-	return append(out, "]}"...)
-}
+func (e *ToolError) Unwrap() error { return e.Err }

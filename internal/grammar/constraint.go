@@ -131,8 +131,11 @@ func (m *Matcher) Err() error { return m.err }
 
 // Forced returns the token that is the only one that may come next, if there is one and it is no end.
 func (m *Matcher) Forced() (id int32, ok bool) {
-	m.lock()
+	machine := m.lock()
 	defer m.c.mu.Unlock()
+	if m.free(machine) {
+		return 0, false
+	}
 	if m.scratch == nil {
 		m.scratch = make([]uint64, m.c.vocab.Words())
 	}
@@ -140,6 +143,23 @@ func (m *Matcher) Forced() (id int32, ok bool) {
 	n := 0
 	eachBit(m.scratch, func(one int32) { id, n = one, n+1 })
 	return id, n == 1 && !m.c.vocab.isEnd(id)
+}
+
+// free finds soon that there is more than one token, if each of two bytes that may come is one: there mostly are.
+func (m *Matcher) free(machine *cfg.Machine) bool {
+	if m.now() == ended {
+		return true
+	}
+	n := 0
+	if machine.MayEnd(m.now()) {
+		n = len(m.c.vocab.ends)
+	}
+	for b := 0; b < 256 && n < 2; b++ {
+		if m.c.vocab.alone(byte(b), m.c.named) && machine.Step(m.now(), byte(b)) != cfg.Dead {
+			n++
+		}
+	}
+	return n >= 2
 }
 
 func countBits(mask []uint64) int {

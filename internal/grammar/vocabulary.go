@@ -173,6 +173,20 @@ func (v *Vocabulary) fill(l *tokenList) {
 	shut(0, len(last))
 }
 
+// alone says that a byte is a token, and none of those that a grammar names.
+func (v *Vocabulary) alone(b byte, named []int32) bool {
+	root := v.root[b]
+	if root == 0 {
+		return false
+	}
+	id := nodeToken(v.nodes[root-1])
+	if id == 0 {
+		return false
+	}
+	_, is := slices.BinarySearch(named, int32(id-1))
+	return !is
+}
+
 // Control says that a token is never part of a text: a control token, or one that ends an answer.
 func (v *Vocabulary) Control(id int32) bool {
 	_, end := slices.BinarySearch(v.ends, id)

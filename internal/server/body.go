@@ -14,6 +14,7 @@ import (
 const (
 	bodyCost  = 3        // bytes of heap for each of a body: the text, what is decoded of it
 	bodyPiece = 32 << 10 // what is read at a time
+	bodyParts = 32 << 10 // of heap for decoded values, which every connection has
 )
 
 // Body reads the request's JSON into a struct, as wire.Decode does. Its memory is leased before it is read
@@ -23,7 +24,24 @@ func (x *Exchange) Body(into any) error {
 	if err != nil {
 		return err
 	}
+	if err := x.leaseParts(wire.Weigh(data)); err != nil {
+		return err
+	}
 	return wire.Decode(data, into)
+}
+
+// leaseParts leases what the values of a body take once they are decoded: many small ones take far more than their text.
+func (x *Exchange) leaseParts(n int64) error {
+	if n -= bodyParts; n <= 0 {
+		return nil
+	}
+	err := x.lease(x.Server.bodies, n, "the values of a request")
+	var full *spillway.NoRoomError
+	if n > x.Server.bodies.total && errors.As(err, &full) { // else others give it back
+		return &Error{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, cause: err, Message: fmt.Sprintf(
+			"the request has too many values for the memory that is left: %v", err)}
+	}
+	return err
 }
 
 // ReadBody reads the whole body.

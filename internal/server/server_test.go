@@ -180,7 +180,7 @@ func TestKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := start(t, server.Options{Keys: append(keys, "three")})
+	s := start(t, server.Options{Keys: append(keys, "three", "")}) // an empty one lets nobody in
 	for _, c := range []struct {
 		name, value string
 		status      int

@@ -62,11 +62,7 @@ func (p *Parser) m3Value(tool, key string, schema any, depth int) (string, bool)
 		if !ok {
 			return "", false
 		}
-		sub := member(schema, "items")
-		if child != "item" || sub == nil {
-			sub = property(schema, child)
-		}
-		value, ok := p.m3Value(tool, child, sub, depth+1)
+		value, ok := p.m3Value(tool, child, childSchema(schema, child), depth+1)
 		if !ok {
 			return "", false
 		}
@@ -78,6 +74,14 @@ func (p *Parser) m3Value(tool, key string, schema any, depth int) (string, bool)
 		return "[" + strings.Join(list, ", ") + "]", true
 	}
 	return m.text(), true
+}
+
+// childSchema is the schema of an element in an element.
+func childSchema(schema any, child string) any {
+	if sub := member(schema, "items"); child == "item" && sub != nil {
+		return sub
+	}
+	return property(schema, child)
 }
 
 // m3Scalar gives the text of an element without elements in it: lists and objects that are empty leave nothing.

@@ -161,13 +161,3 @@ func (p *Parser) again() {
 	}
 	p.think()
 }
-
-// ReasoningMarks are the texts that may begin the reasoning of a dialect, and those that may end it; none for dialects
-// whose messages have channels, and for names that nobody knows.
-func ReasoningMarks(name string) (open, end []string) {
-	r, ok := lookup(reasonings(), reasoningAlias(name), reasoningName)
-	if !ok || r.channels != nil {
-		return nil, nil
-	}
-	return r.open, r.close
-}

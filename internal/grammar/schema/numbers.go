@@ -156,9 +156,7 @@ var (
 func (n *numberForm) sized() (r regular.Range, fraction int) {
 	r, fraction = n.bounds(), mostDigits
 	if n.step != nil {
-		if fraction, _ = n.step.FloatPrec(); n.step.Cmp(farBound) > 0 {
-			return r, fraction
-		}
+		fraction, _ = n.step.FloatPrec()
 	}
 	for _, b := range []*big.Rat{r.Min, r.Max} {
 		if b == nil {

@@ -12,6 +12,9 @@ import (
 	"github.com/spillway/spillway/internal/server/wire"
 )
 
+// vectorBytes is the heap for each value of a vector: itself, and twice its text.
+const vectorBytes = 32
+
 type embedRequest struct {
 	Model      string       `json:"model"`
 	Input      wire.Strings `json:"input"`
@@ -39,6 +42,9 @@ func embed(x *server.Exchange) error {
 	}
 	if n := body.Dimensions; n < 0 || n > h.Layout().Hidden {
 		return wire.Errorf("dimensions", "is %d; the model's vectors have %d", n, h.Layout().Hidden)
+	}
+	if err := x.Lease(int64(len(body.Input))*int64(h.Layout().Hidden)*vectorBytes, "vectors"); err != nil {
+		return err
 	}
 	out := embedded{Model: body.Model, Vectors: [][]float32{}, Load: loaded.Nanoseconds()}
 	for i, text := range body.Input {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spillway/spillway/internal/server/pool"
+)
+
+// What makes no sense is refused before a port is opened.
+func TestServeUsage(t *testing.T) {
+	for args, want := range map[string]int{
+		"--port -1":                   exitUsage,
+		"--port 70000":                exitUsage,
+		"--max-seqs 5000":             exitUsage,
+		"--max-waiting 0":             exitUsage,
+		"--keep-alive soon":           exitUsage,
+		"--body-limit much":           exitUsage,
+		"--api-key=":                  exitUsage, // as of a variable that is not set
+		"--tls-cert x":                exitUsage,
+		"--log-format xml":            exitUsage,
+		"--drain-timeout 0s":          exitUsage,
+		"--dialect martian":           exitUsage,
+		"--json":                      exitUsage,
+		"=storyteller":                exitUsage,
+		"--api-key-file /none/there":  exitFailed,
+		"/none/there.gguf":            exitFailed,
+		"--memory 1MiB":               exitMemory,
+		"storyteller a=x b=x":         exitFailed,
+		"--host 203.0.113.7 --port 0": exitFailed, // an address of nobody here
+	} {
+		s, out := testSession(t, nil)
+		if got := s.main(append([]string{"serve"}, strings.Fields(args)...)); got != want {
+			t.Errorf("serve %s: exit code %d, want %d: %s", args, got, want, out)
+		}
+	}
+}
+
+func TestKeepAlive(t *testing.T) {
+	for text, want := range map[string]time.Duration{"forever": pool.Forever, "-1": pool.Forever, "0": 0, "30": 30 * time.Second, "5m": 5 * time.Minute} {
+		if got, err := (&serveCommand{KeepAlive: text}).keepAlive(); err != nil || got != want {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+}
+
+// The server says where it listens, answers under the names of the command line, and ends in order.
+func TestServe(t *testing.T) {
+	s, _ := testSession(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	s.ctx, s.stderr = ctx, w
+	code := make(chan int, 1)
+	go func() {
+		code <- s.main(strings.Fields("serve tale=storyteller --port 0 --memory 256MiB --api-key k"))
+		w.Close()
+	}()
+	lines := bufio.NewScanner(r)
+	url := ""
+	for lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), "listening on "); ok {
+			url, _, _ = strings.Cut(rest, ",")
+		}
+		if lines.Text() == "ready" {
+			break
+		}
+	}
+	go io.Copy(io.Discard, r)
+	if url == "" {
+		t.Fatal("it does not say where it listens")
+	}
+	for key, want := range map[string]int{"k": http.StatusOK, "x": http.StatusUnauthorized} {
+		request, err := http.NewRequest(http.MethodPost, url+"/v1/completions", strings.NewReader(`{"model":"tale","prompt":"Once","max_tokens":3}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+key)
+		answer, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != want {
+			t.Errorf("key %s: %s", key, answer.Status)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+	cancel()
+	if got := <-code; got != exitFine {
+		t.Errorf("exit code %d", got)
+	}
+}
