@@ -61,11 +61,12 @@ func notes(c *spillway.Checkpoint) []string {
 }
 
 // report says what an answer cost: as JSON on stdout, or as prose on stderr. The model is closed by
-// now, so that its memory is free for measurements.
-func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *plan.Plan, w plan.Work) error {
+// now, so that its memory is free for measurements. all is what it ran, where what had to be read is still to be found out.
+func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *plan.Plan, w plan.Work, all span) error {
 	if s.flags.Quiet && !s.flags.JSON {
 		return nil
 	}
+	w.Required = all.fill(r, w.Required)
 	if ctx.Err() == nil && r.FinishReason != spillway.FinishError {
 		speeds, err := o.Measure(p, s.flags.Exact)
 		if err != nil {
