@@ -182,28 +182,10 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	if err != nil {
 		return shorter(err, "context", s.flags.Context)
 	}
-	results := make([]benchResult, 0, len(tests))
-	bar := s.newProgress("")
-	for i, t := range tests {
-		if s.flags.Verbose {
-			fmt.Fprintf(s.stderr, "%s, %d sequences\n", t.name(), t.batch)
-		}
-		loaded := func() {}
-		if i == 0 {
-			loaded = s.watchLoading(o, m)
-		}
-		r, err := runTest(ctx, m, t, c.Repetitions, func(run int) {
-			loaded()
-			bar.say("%s, batch %d: run %d of %d", t.name(), t.batch, run, c.Repetitions)
-		})
-		loaded()
-		if err != nil {
-			bar.end()
-			return errors.Join(err, m.Close())
-		}
-		results = append(results, r)
+	results, err := c.runTests(ctx, s, o, m, tests)
+	if err != nil {
+		return errors.Join(err, m.Close())
 	}
-	bar.end()
 	p := m.CurrentPlan()
 	table := benchTable{}
 	table.Cache.Type, table.Cache.Lossy = m.Options().CacheType()
@@ -226,6 +208,32 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 		table.Rows = append(table.Rows, row)
 	}
 	return table.print(s, o, p)
+}
+
+// runTests runs one test after the other, and shows how far they are.
+func (c *benchCommand) runTests(ctx context.Context, s *session, o *opened, m *spillway.Model, tests []benchTest) ([]benchResult, error) {
+	results := make([]benchResult, 0, len(tests))
+	bar := s.newProgress("")
+	defer bar.end()
+	for i, t := range tests {
+		if s.flags.Verbose {
+			fmt.Fprintf(s.stderr, "%s, %d sequences\n", t.name(), t.batch)
+		}
+		loaded := func() {}
+		if i == 0 {
+			loaded = s.watchLoading(o, m)
+		}
+		r, err := runTest(ctx, m, t, c.Repetitions, func(run int) {
+			loaded()
+			bar.say("%s, batch %d: run %d of %d", t.name(), t.batch, run, c.Repetitions)
+		})
+		loaded()
+		if err != nil {
+			return nil, err
+		}
+		results = append(results, r)
+	}
+	return results, nil
 }
 
 // A benchResult is the runs of a test, from the slowest to the fastest.

@@ -189,6 +189,14 @@ func (s *session) parse(args []string) (result *parsed, err error) {
 	return result, nil
 }
 
+// withoutModel is part of the commands that run no model.
+type withoutModel struct{}
+
+// unused names the flags that mean nothing here.
+func (withoutModel) unused() []string {
+	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
+}
+
 // checkUsed refuses flags on the command line that the command would ignore. The environment and the
 // configuration file speak to all commands.
 func checkUsed(context *kong.Context, c command) error {

@@ -22,6 +22,7 @@ func (*grammarCommand) Help() string {
 }
 
 type grammarCheck struct {
+	withoutModel
 	Schema  string `arg:"" help:"File of the schema or expression; - for stdin." placeholder:"SCHEMA"`
 	File    string `arg:"" optional:"" help:"The text to check. Default: stdin." placeholder:"FILE"`
 	Kind    string `help:"What SCHEMA is: json-schema, regex (ECMA-262), gbnf, lark or structural-tag; all but the first are about the whole text, byte by byte." default:"json-schema" placeholder:"KIND"`
@@ -35,11 +36,6 @@ func (*grammarCheck) Help() string {
 		"\"generation_error\": null, or why answers cannot be held to the schema while they are written}; keyword is empty where the text is no JSON." +
 		"\n\nExamples:\n\n  spillway grammar check person.schema.json answer.json\n\n  echo '[1, 2]' | spillway grammar check list.schema.json --json" +
 		"\n\n  printf 2026-01-31 | spillway grammar check --kind regex date.regex\n\n  spillway grammar check --kind gbnf list.gbnf answer.txt"
-}
-
-// unused names the flags that mean nothing here.
-func (*grammarCheck) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
 }
 
 // A grammarError is a schema or grammar that is damaged or cannot be enforced.
@@ -61,7 +57,8 @@ var grammarKinds = map[string]structured.Kind{
 // checker makes a checker of a schema's text, and says why it does for no generation.
 func (c *grammarCheck) checker(text []byte) (check textChecker, generation error, err error) {
 	if kind, ok := grammarKinds[c.Kind]; ok {
-		return c.ofGrammar(text, kind)
+		check, err = c.ofGrammar(text, kind)
+		return check, nil, err
 	}
 	return c.jsonSchema(text)
 }
@@ -182,7 +179,7 @@ func (c *grammarCheck) report(s *session, name string, f *accept.Failure, genera
 	return err
 }
 
-func (c *grammarCheck) jsonSchema(text []byte) (textChecker, error, error) {
+func (c *grammarCheck) jsonSchema(text []byte) (check textChecker, generation error, err error) {
 	doc, err := schema.Parse(text, nil)
 	if err != nil {
 		return nil, nil, err
@@ -191,23 +188,23 @@ func (c *grammarCheck) jsonSchema(text []byte) (textChecker, error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	_, generation := schema.CompileDocument(cfg.New(cfg.Limits{}), doc, schema.Options{})
+	_, generation = schema.CompileDocument(cfg.New(cfg.Limits{}), doc, schema.Options{})
 	return p.New(), generation, nil
 }
 
 // ofGrammar reads other notations than JSON Schema. A line break at the end of a file with a regular expression is
 // no part of it.
-func (c *grammarCheck) ofGrammar(text []byte, kind structured.Kind) (textChecker, error, error) {
+func (c *grammarCheck) ofGrammar(text []byte, kind structured.Kind) (textChecker, error) {
 	source := structured.Source{Kind: kind, Text: string(text)}
 	if kind == structured.Regex {
 		source.Text = strings.TrimSuffix(strings.TrimSuffix(source.Text, "\n"), "\r")
 	}
 	g, err := structured.CompileGrammar(source, nil, cfg.Limits{})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	m := g.NewMachine()
-	return &grammarChecker{grammar: g, machine: m, state: m.Start(), at: accept.Failure{Line: 1, Column: 1}}, nil, nil
+	return &grammarChecker{grammar: g, machine: m, state: m.Start(), at: accept.Failure{Line: 1, Column: 1}}, nil
 }
 
 // A grammarChecker follows a text through the machine of a grammar.

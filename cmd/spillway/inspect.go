@@ -14,6 +14,7 @@ import (
 )
 
 type inspectCommand struct {
+	withoutModel
 	Model   string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
 	Tensors bool   `help:"List all tensors."`
 	Bundles bool   `help:"List the bundles: what is needed together, in the order of a sweep."`
@@ -22,11 +23,6 @@ type inspectCommand struct {
 func (*inspectCommand) Help() string {
 	return "Reads headers only. --json has everything: metadata, tensors, bundles and the model's identity, a digest of its " +
 		"headers, sizes and samples (verify digests all bytes).\n\nExample:\n\n  spillway inspect model.gguf --tensors"
-}
-
-// unused names the flags that mean nothing here.
-func (*inspectCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
 }
 
 // inspection is what `spillway inspect --json` prints.

@@ -13,12 +13,10 @@ import (
 )
 
 // linesOnly is part of the commands that answer lines of JSON with lines of JSON: they run no model.
-type linesOnly struct{}
+type linesOnly struct{ withoutModel }
 
 // unused names the flags that mean nothing here.
-func (linesOnly) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "policy", "json"}
-}
+func (c linesOnly) unused() []string { return append(c.withoutModel.unused(), "json") }
 
 const maxLine = 64 << 20 // bytes of a request
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/checkpoint"
 	"github.com/spillway/spillway/internal/machine"
+	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/policy"
 	"github.com/spillway/spillway/internal/report"
 )
@@ -101,6 +102,28 @@ func (s *session) runtime() (*spillway.Runtime, error) {
 		fmt.Fprintf(s.stderr, "memory: cap %s (--memory %s)\n", report.Bytes(limit), s.flags.Memory)
 	}
 	return spillway.New(spillway.Options{Memory: limit, Threads: s.flags.Threads})
+}
+
+// borrow leases memory for a command that runs no model.
+func (s *session) borrow(n int, what string) (memory []byte, free func() error, err error) {
+	rt, err := s.runtime()
+	if err != nil {
+		return nil, nil, err
+	}
+	release, err := rt.Reserve(int64(n), what)
+	if err != nil {
+		return nil, nil, errors.Join(enough(err, int64(n), what), rt.Close())
+	}
+	buf, err := mem.New(budget.New(int64(mem.Round(n))), budget.Staging, n, what)
+	if err != nil {
+		release()
+		return nil, nil, errors.Join(err, rt.Close())
+	}
+	return buf.Bytes(), func() error {
+		err := buf.Free()
+		release()
+		return errors.Join(err, rt.Close())
+	}, nil
 }
 
 // close ends the model and its runtime; err is what happened before.

@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/checkpoint"
 	"github.com/spillway/spillway/internal/checkpoint/pack"
-	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/models"
 	"github.com/spillway/spillway/internal/packer"
 	"github.com/spillway/spillway/internal/report"
@@ -113,26 +111,4 @@ func (c *packCommand) pack(ctx context.Context, s *session, cat *checkpoint.Cata
 		}
 	}
 	return r, err
-}
-
-// borrow leases memory for a command that runs no model.
-func (s *session) borrow(n int, what string) (memory []byte, free func() error, err error) {
-	rt, err := s.runtime()
-	if err != nil {
-		return nil, nil, err
-	}
-	release, err := rt.Reserve(int64(n), what)
-	if err != nil {
-		return nil, nil, errors.Join(enough(err, int64(n), what), rt.Close())
-	}
-	buf, err := mem.New(budget.New(int64(mem.Round(n))), budget.Staging, n, what)
-	if err != nil {
-		release()
-		return nil, nil, errors.Join(err, rt.Close())
-	}
-	return buf.Bytes(), func() error {
-		err := buf.Free()
-		release()
-		return errors.Join(err, rt.Close())
-	}, nil
 }

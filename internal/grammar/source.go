@@ -1,12 +1,16 @@
 package grammar
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"time"
+	"maps"
+	"slices"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
 	"github.com/spillway/spillway/internal/grammar/gbnf"
 	"github.com/spillway/spillway/internal/grammar/lark"
+	"github.com/spillway/spillway/internal/grammar/notation"
 	"github.com/spillway/spillway/internal/grammar/regular"
 	"github.com/spillway/spillway/internal/grammar/schema"
 )
@@ -43,8 +47,39 @@ type Source struct {
 	Schema  schema.Options // how JSON is written
 }
 
-// Lookup is the id of a token by its text, such as <think>.
-type Lookup func(text string) (id int32, ok bool)
+// Hash is of everything that a Source says; empty for a Format without a Key.
+func (s *Source) Hash() string {
+	if s.Format != nil && s.Key == "" {
+		return ""
+	}
+	h := sha256.New()
+	part := func(text string) { // told apart by their lengths
+		var n [8]byte
+		binary.LittleEndian.PutUint64(n[:], uint64(len(text)))
+		h.Write(n[:])
+		h.Write([]byte(text))
+	}
+	part(fmt.Sprint(uint8(s.Kind), s.Schema.FlexibleSpace, s.Schema.MaxSpace, len(s.Choices), s.Format != nil))
+	part(s.Text)
+	part(s.Key)
+	for _, text := range s.Choices {
+		part(text)
+	}
+	for _, uri := range slices.Sorted(maps.Keys(s.Schema.Others)) {
+		part(uri)
+		part(string(s.Schema.Others[uri]))
+	}
+	return string(h.Sum(nil))
+}
+
+// size is about the bytes of a Source's text.
+func (s *Source) size() int64 {
+	n := len(s.Text) + len(s.Key)
+	for _, text := range s.Choices {
+		n += len(text) + 1
+	}
+	return int64(n)
+}
 
 // Compile compiles a Source for a vocabulary.
 func Compile(s Source, v *Vocabulary, l cfg.Limits) (*Constraint, error) {
@@ -56,7 +91,7 @@ func Compile(s Source, v *Vocabulary, l cfg.Limits) (*Constraint, error) {
 }
 
 // CompileGrammar compiles a Source; lookup may be nil where there are no tokens.
-func CompileGrammar(s Source, lookup Lookup, l cfg.Limits) (*cfg.Grammar, error) {
+func CompileGrammar(s Source, lookup notation.Lookup, l cfg.Limits) (*cfg.Grammar, error) {
 	c := newCompiler(lookup, l)
 	e, err := c.source(&s)
 	if err != nil {
@@ -68,16 +103,22 @@ func CompileGrammar(s Source, lookup Lookup, l cfg.Limits) (*cfg.Grammar, error)
 // compiler makes expressions of Sources and Formats.
 type compiler struct {
 	b       *cfg.Builder
-	lookup  Lookup
+	lookup  notation.Lookup
 	regular regular.Limits
 	depth   int
 }
 
-func newCompiler(lookup Lookup, l cfg.Limits) *compiler {
+func newCompiler(lookup notation.Lookup, l cfg.Limits) *compiler {
 	c := &compiler{b: cfg.New(l), lookup: lookup}
-	c.regular = regular.Within(c.b.Limits().Nodes)
-	c.regular.Until = time.Now().Add(c.b.Limits().Time)
+	c.regular = RegularLimits(c.b)
 	return c
+}
+
+// RegularLimits bound the automata that are made for a grammar: by its nodes, and until its time is up.
+func RegularLimits(b *cfg.Builder) regular.Limits {
+	l := regular.Within(b.Limits().Nodes)
+	l.Until = b.Deadline()
+	return l
 }
 
 func (c *compiler) source(s *Source) (cfg.Expr, error) {
@@ -91,7 +132,7 @@ func (c *compiler) source(s *Source) (cfg.Expr, error) {
 	case Choice:
 		return c.choice(s.Choices)
 	case GBNF:
-		return gbnf.Parse(c.b, s.Text, gbnf.Options{Token: c.lookup})
+		return gbnf.Parse(c.b, s.Text, c.lookup)
 	case Lark:
 		return c.lark(s.Text)
 	case StructuralTag:
@@ -128,7 +169,7 @@ func (c *compiler) choice(texts []string) (cfg.Expr, error) {
 
 func (c *compiler) lark(text string) (cfg.Expr, error) {
 	return lark.Parse(c.b, text, lark.Options{
-		Token:   c.lookup,
+		Tokens:  c.lookup,
 		Regular: c.regular,
 		JSON: func(b *cfg.Builder, text string) (cfg.Expr, error) {
 			return schema.Compile(b, []byte(text), schema.Options{FlexibleSpace: true, MaxSpace: 16})

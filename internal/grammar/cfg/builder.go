@@ -80,6 +80,9 @@ func New(l Limits) *Builder {
 // Limits are the builder's limits, defaults filled in.
 func (b *Builder) Limits() Limits { return b.limits }
 
+// Deadline is when the limit on time is up.
+func (b *Builder) Deadline() time.Time { return b.deadline }
+
 // Fail records an error, if it is the first.
 func (b *Builder) Fail(err error) {
 	if b.err == nil {
@@ -159,11 +162,7 @@ func (b *Builder) Byte(lo, hi byte) Expr {
 
 // Runes is one character out of the ranges, both ends included, as UTF-8; surrogates are left out.
 func (b *Builder) Runes(ranges ...[2]rune) Expr {
-	var flat [][2]rune
-	for _, r := range ranges {
-		flat = append(flat, scalars(r)...)
-	}
-	flat = joinRanges(flat)
+	flat := joinRanges(ranges)
 	if len(flat) == 0 {
 		return nothing
 	}
@@ -172,6 +171,17 @@ func (b *Builder) Runes(ranges ...[2]rune) Expr {
 		args = append(args, uint32(r[0]), uint32(r[1]))
 	}
 	return b.intern(node{kind: kRunes, args: args})
+}
+
+// OtherRunes is one character that is in none of the ranges.
+func (b *Builder) OtherRunes(ranges ...[2]rune) Expr {
+	var others [][2]rune
+	next := rune(0)
+	for _, r := range joinRanges(ranges) {
+		others = append(others, [2]rune{next, r[0] - 1})
+		next = r[1] + 1
+	}
+	return b.Runes(append(others, [2]rune{next, utf8.MaxRune})...)
 }
 
 // scalars cuts a range to the characters that UTF-8 can write.
@@ -188,11 +198,14 @@ func scalars(r [2]rune) [][2]rune {
 	return slices.DeleteFunc(out, func(r [2]rune) bool { return r[0] > r[1] })
 }
 
-// joinRanges sorts ranges and joins those that touch.
+// joinRanges cuts ranges to characters, sorts them, and joins those that touch.
 func joinRanges(ranges [][2]rune) [][2]rune {
-	slices.SortFunc(ranges, func(a, b [2]rune) int { return int(a[0]) - int(b[0]) })
-	var out [][2]rune
+	var all, out [][2]rune
 	for _, r := range ranges {
+		all = append(all, scalars(r)...)
+	}
+	slices.SortFunc(all, func(a, b [2]rune) int { return int(a[0]) - int(b[0]) })
+	for _, r := range all {
 		if n := len(out); n > 0 && r[0] <= out[n-1][1]+1 {
 			out[n-1][1] = max(out[n-1][1], r[1])
 			continue

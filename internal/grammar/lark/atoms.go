@@ -1,7 +1,6 @@
 package lark
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -9,33 +8,16 @@ import (
 	"github.com/spillway/spillway/internal/grammar/cfg"
 )
 
-func (p *parser) peek() byte {
-	if p.at < len(p.text) {
-		return p.text[p.at]
-	}
-	return 0
-}
-
-func (p *parser) take(s string) bool {
-	if strings.HasPrefix(p.text[p.at:], s) {
-		p.at += len(s)
-		return true
-	}
-	return false
-}
-
 // space skips blanks and comments, and line ends if they mean nothing here.
 func (p *parser) space(lines bool) {
-	for p.at < len(p.text) {
-		switch c := p.text[p.at]; {
+	for p.At < len(p.Text) {
+		switch c := p.Text[p.At]; {
 		case c == ' ' || c == '\t' || c == '\r' || lines && c == '\n':
-			p.at++
-		case c == '\\' && strings.HasPrefix(p.text[p.at:], "\\\n"):
-			p.at += 2
-		case c == '#' || strings.HasPrefix(p.text[p.at:], "//"):
-			for p.at < len(p.text) && p.text[p.at] != '\n' {
-				p.at++
-			}
+			p.At++
+		case c == '\\' && strings.HasPrefix(p.Text[p.At:], "\\\n"):
+			p.At += 2
+		case c == '#' || strings.HasPrefix(p.Text[p.At:], "//"):
+			p.While(func(c byte) bool { return c != '\n' })
 		default:
 			return
 		}
@@ -46,50 +28,23 @@ func isName(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }
 
-func (p *parser) name() string {
-	begin := p.at
-	for p.at < len(p.text) && isName(p.text[p.at]) {
-		p.at++
-	}
-	return p.text[begin:p.at]
-}
-
-func (p *parser) number() (int, bool) {
-	begin, n := p.at, 0
-	for p.at < len(p.text) && p.text[p.at] >= '0' && p.text[p.at] <= '9' {
-		if n = 10*n + int(p.text[p.at]-'0'); n > maxCount {
-			p.failf("a number over %d", maxCount)
-			return 0, false
-		}
-		p.at++
-	}
-	return n, p.at > begin
-}
-
-// rest is the beginning of what is left, for errors.
-func rest(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
-	if len(s) > 20 {
-		s = strings.ToValidUTF8(s[:20], "") + "..."
-	}
-	return s
-}
+func (p *parser) name() string { return p.While(isName) }
 
 // atom is what a repetition may stand behind.
 func (p *parser) atom() (cfg.Expr, bool) {
-	switch c := p.peek(); {
+	switch c := p.Peek(); {
 	case c == '(':
-		p.at++
+		p.At++
 		return p.group(")"), true
 	case c == '[':
-		p.at++
-		return p.b.Opt(p.group("]")), true
+		p.At++
+		return p.B.Opt(p.group("]")), true
 	case c == '"':
 		return p.terminal(p.literal()), true
 	case c == '/':
 		return p.terminal(p.regexp()), true
 	case c == '<':
-		return p.terminal(p.b.Token(p.token())), true
+		return p.terminal(p.B.Token(p.Token())), true
 	case c == '%':
 		return p.terminal(p.inner()), true
 	case isName(c):
@@ -103,48 +58,46 @@ func (p *parser) terminal(e cfg.Expr) cfg.Expr {
 	if !p.inRule {
 		return e
 	}
-	return p.b.Seq(e, p.b.Ref(p.skip))
+	return p.B.Seq(e, p.B.Ref(p.skip))
 }
 
 func (p *parser) reference() cfg.Expr {
-	at := p.at
+	at := p.At
 	name := p.name()
-	if p.peek() == '{' && p.at+1 < len(p.text) && (p.text[p.at+1] < '0' || p.text[p.at+1] > '9') && p.text[p.at+1] != ',' {
-		p.failf("templates (%s{...}) are not supported", name)
+	if p.Peek() == '{' && p.At+1 < len(p.Text) && (p.Text[p.At+1] < '0' || p.Text[p.At+1] > '9') && p.Text[p.At+1] != ',' {
+		p.Failf("templates (%s{...}) are not supported", name)
 	}
-	e := p.b.Ref(p.named(name, at).rule)
+	e := p.B.Ref(p.Named(name, at).Rule)
 	switch {
 	case isTerminal(name):
 		return p.terminal(e)
 	case !p.inRule:
-		p.at = at
-		p.failf("a terminal cannot be made of rules; %s is one (terminals are in upper case)", name)
+		p.FailAt(at, "a terminal cannot be made of rules; %s is one (terminals are in upper case)", name)
 	}
 	return e
 }
 
 // literal is a string, or a range of characters between two.
 func (p *parser) literal() cfg.Expr {
-	begin := p.at
+	begin := p.At
 	text, fold := p.quoted()
-	if !p.take("..") {
+	if !p.Take("..") {
 		if fold {
 			return p.folded(text)
 		}
-		return p.b.Bytes(text)
+		return p.B.Bytes(text)
 	}
-	if p.peek() != '"' {
-		p.failf("a range is between two strings of one character")
+	if p.Peek() != '"' {
+		p.Failf("a range is between two strings of one character")
 		return 0
 	}
 	last, _ := p.quoted()
 	lo, n := utf8.DecodeRuneInString(text)
 	hi, m := utf8.DecodeRuneInString(last)
-	if p.err == nil && (n == 0 || n != len(text) || m == 0 || m != len(last) || lo > hi) {
-		p.at = begin
-		p.failf("%q..%q is no range of characters", text, last)
+	if p.Err == nil && (n == 0 || n != len(text) || m == 0 || m != len(last) || lo > hi) {
+		p.FailAt(begin, "%q..%q is no range of characters", text, last)
 	}
-	return p.b.Runes([2]rune{lo, hi})
+	return p.B.Runes([2]rune{lo, hi})
 }
 
 func (p *parser) folded(text string) cfg.Expr {
@@ -154,22 +107,22 @@ func (p *parser) folded(text string) cfg.Expr {
 		for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
 			forms = append(forms, [2]rune{f, f})
 		}
-		all = append(all, p.b.Runes(forms...))
+		all = append(all, p.B.Runes(forms...))
 	}
-	return p.b.Seq(all...)
+	return p.B.Seq(all...)
 }
 
 func (p *parser) quoted() (text string, fold bool) {
-	p.at++
+	p.At++
 	var out []byte
-	for p.err == nil && !p.take(`"`) {
-		if p.at >= len(p.text) || p.peek() == '\n' {
-			p.failf(`a string's closing " is missing`)
+	for p.Err == nil && !p.Take(`"`) {
+		if p.At >= len(p.Text) || p.Peek() == '\n' {
+			p.Failf(`a string's closing " is missing`)
 			break
 		}
 		out = append(out, p.char()...)
 	}
-	return string(out), p.take("i")
+	return string(out), p.Take("i")
 }
 
 var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'f': "\f", 'v': "\v", 'b': "\b", 'a': "\a",
@@ -177,74 +130,43 @@ var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'f': "\f", 'v': "
 
 // char reads one character of a string, which may be escaped.
 func (p *parser) char() string {
-	_, n := utf8.DecodeRuneInString(p.text[p.at:])
-	if p.text[p.at] != '\\' || p.at+1 == len(p.text) {
-		p.at += n
-		return p.text[p.at-n : p.at]
+	_, n := utf8.DecodeRuneInString(p.Text[p.At:])
+	if p.Text[p.At] != '\\' || p.At+1 == len(p.Text) {
+		p.At += n
+		return p.Text[p.At-n : p.At]
 	}
-	c := p.text[p.at+1]
-	if out, ok := escapes[c]; ok {
-		p.at += 2
+	p.At++
+	if out, ok := escapes[p.Peek()]; ok {
+		p.At++
 		return out
 	}
-	if digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]; digits > 0 && p.at+2+digits <= len(p.text) {
-		v, err := strconv.ParseUint(p.text[p.at+2:p.at+2+digits], 16, 32)
-		if err == nil && utf8.ValidRune(rune(v)) {
-			p.at += 2 + digits
-			return string(rune(v))
-		}
+	if r, ok := p.Escaped(); ok {
+		return string(r)
 	}
-	p.failf(`an unknown escape: there are \n \r \t \f \v \b \a \0 \\ \" \xHH \uHHHH and \UHHHHHHHH`)
+	p.FailAt(p.At-1, `an unknown escape: there are \n \r \t \f \v \b \a \0 \\ \" \xHH \uHHHH and \UHHHHHHHH`)
 	return ""
-}
-
-// token reads <[id]> or <|text|>, where the text with the angle brackets is a token's.
-func (p *parser) token() int32 {
-	if p.take("<[") {
-		id, ok := p.number()
-		if !ok || !p.take("]>") {
-			p.failf("a token is <[id]> or <text>")
-			return 0
-		}
-		return int32(id)
-	}
-	end := strings.IndexAny(p.text[p.at:], ">\n")
-	if end < 0 || p.text[p.at+end] != '>' {
-		p.failf("a token's > is missing")
-		return 0
-	}
-	text := p.text[p.at : p.at+end+1]
-	if p.o.Token != nil {
-		if id, ok := p.o.Token(text); ok {
-			p.at += len(text)
-			return id
-		}
-	}
-	p.failf("%s is not one token of the model", text)
-	return 0
 }
 
 // inner is %json with a schema.
 func (p *parser) inner() cfg.Expr {
-	begin := p.at
-	p.at++
+	begin := p.At
+	p.At++
 	if name := p.name(); name != "json" || p.o.JSON == nil {
-		p.at = begin
-		p.failf("%%%s is not supported here", name)
+		p.FailAt(begin, "%%%s is not supported here", name)
 		return 0
 	}
 	p.space(true)
-	length := objectLength(p.text[p.at:])
+	length := objectLength(p.Text[p.At:])
 	if length == 0 {
-		p.failf("a JSON Schema in braces is expected after %%json")
+		p.Failf("a JSON Schema in braces is expected after %%json")
 		return 0
 	}
-	e, err := p.o.JSON(p.b, p.text[p.at:p.at+length])
+	e, err := p.o.JSON(p.B, p.Text[p.At:p.At+length])
 	if err != nil {
-		p.failf("%%json: %w", err)
+		p.Failf("%%json: %w", err)
 		return 0
 	}
-	p.at += length
+	p.At += length
 	return e
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/notation"
 )
 
 // common is the terminals of Lark's common.lark (MIT licence), with look-behind and lazy loops written
@@ -41,71 +42,59 @@ var common = map[string]string{
 // importLine reads %import common.NAME, with another name behind ->, or several in parentheses.
 func (p *parser) importLine() {
 	p.space(false)
-	begin := p.at
+	begin := p.At
 	if p.name() != "common" {
-		p.at = begin
-		p.failf("only common is there to import from")
+		p.FailAt(begin, "only common is there to import from")
 		return
 	}
-	if p.take(".") {
+	if p.Take(".") {
 		p.importName()
 		return
 	}
 	p.space(false)
-	if !p.take("(") {
-		p.failf("%%import is of common.NAME or common (NAME, NAME)")
+	if !p.Take("(") {
+		p.Failf("%%import is of common.NAME or common (NAME, NAME)")
 		return
 	}
-	for p.err == nil {
+	for p.Err == nil {
 		p.space(true)
 		p.importName()
 		p.space(true)
-		if p.take(")") {
+		if p.Take(")") {
 			return
 		}
-		if !p.take(",") {
-			p.failf(") is missing")
+		if !p.Take(",") {
+			p.Failf(") is missing")
 		}
 	}
 }
 
 func (p *parser) importName() {
-	begin := p.at
+	begin := p.At
 	name := p.name()
 	body, ok := common[name]
 	if !ok {
-		p.at = begin
-		p.failf("common has no terminal %q", name)
+		p.FailAt(begin, "common has no terminal %q", name)
 		return
 	}
 	as := name
-	at := p.at
+	at := p.At
 	p.space(false)
-	if p.take("->") {
+	if p.Take("->") {
 		p.space(false)
 		as = p.name()
 	} else {
-		p.at = at
+		p.At = at
 	}
-	n := p.named(as, begin)
-	if n.defined {
-		p.at = begin
-		p.failf("%s is defined twice", as)
-		return
-	}
-	n.defined = true
-	p.b.Define(n.rule, p.common(body))
+	p.Define(as, begin, p.common(body))
 }
 
 // common is a terminal of common.lark. Those that it uses are inlined under names that no grammar can have.
 func (p *parser) common(body string) cfg.Expr {
-	q := &parser{b: p.b, o: p.o, words: p.words, names: p.names, skip: p.skip}
-	q.text = commonNames(body)
-	e := q.body(false)
-	if p.err == nil {
-		p.err = q.err
-	}
-	p.order = append(p.order, q.order...)
+	text, at := p.Text, p.At
+	p.Text, p.At = commonNames(body), 0
+	e := p.body(false)
+	p.Text, p.At = text, at
 	return e
 }
 
@@ -138,21 +127,13 @@ func commonNames(body string) string {
 	return out.String()
 }
 
-// imports defines what terminals of common.lark use, and refuses names that are not defined.
-func (p *parser) imports() {
-	for i := 0; i < len(p.order) && p.err == nil; i++ {
-		name := p.order[i]
-		n := p.names[name]
-		if n.defined {
-			continue
-		}
-		short, ok := strings.CutPrefix(name, commonPrefix)
-		if body := common[short]; ok && body != "" {
-			n.defined = true
-			p.b.Define(n.rule, p.common(body))
-			continue
-		}
-		p.at = n.used
-		p.failf("%s is used, but not defined", name)
+// unimported defines what terminals of common.lark use.
+func (p *parser) unimported(n *notation.Name) bool {
+	short, ok := strings.CutPrefix(n.Text, commonPrefix)
+	body := common[short]
+	if !ok || body == "" {
+		return false
 	}
+	p.Define(n.Text, n.Used, p.common(body))
+	return true
 }

@@ -6,36 +6,26 @@ import (
 	"testing"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/cfg/cfgtest"
+	"github.com/spillway/spillway/internal/grammar/regular"
 )
 
-func parse(text string) (*cfg.Machine, error) {
-	b := cfg.New(cfg.Limits{})
-	e, err := Parse(b, text, Options{
-		Token: func(s string) (int32, bool) { return 7, s == "<|tool|>" },
-		JSON: func(b *cfg.Builder, schema string) (cfg.Expr, error) {
-			if strings.Contains(schema, "bad") {
-				return 0, fmt.Errorf("a bad schema")
-			}
-			return b.Bytes("{}"), nil
-		},
-	})
-	if err != nil {
-		return nil, err
+func with(l regular.Limits) cfgtest.Parse {
+	return func(b *cfg.Builder, text string) (cfg.Expr, error) {
+		return Parse(b, text, Options{
+			Tokens: func(s string) (int32, bool) { return 7, s == "<|tool|>" },
+			JSON: func(b *cfg.Builder, schema string) (cfg.Expr, error) {
+				if strings.Contains(schema, "bad") {
+					return 0, fmt.Errorf("a bad schema")
+				}
+				return b.Bytes("{}"), nil
+			},
+			Regular: l,
+		})
 	}
-	g, err := b.Grammar(e)
-	if err != nil {
-		return nil, err
-	}
-	return g.NewMachine(), nil
 }
 
-func accepts(m *cfg.Machine, text string) bool {
-	c := m.Start()
-	for i := range len(text) {
-		c = m.Step(c, text[i])
-	}
-	return m.MayEnd(c)
-}
+var parse = with(regular.Limits{})
 
 const arithmetic = `
 ?start: sum            // what it is
@@ -53,43 +43,23 @@ const arithmetic = `
 `
 
 func TestTexts(t *testing.T) {
-	cases := []struct {
-		grammar string
-		yes, no []string
-	}{
-		{arithmetic, []string{"1", " 1 + x_2*( 3.5e-7 -y )", "- - 1"}, []string{"", "1 +", "(1", "1\n", "1x"}},
-		{`start: "a"i ["b"] "c"~2 "d"~1..2 "e"{,2}`, []string{"Accd", "abccddee"}, []string{"acd", "abccddd", "Bccd"}},
-		{"start: A B?\nA: \"a\"..\"c\" | \"é\"\nB: /[0-9]+/ | \"x\" \"y\"", []string{"a", "é12", "cxy"}, []string{"d", "ax"}},
-		{"start: WORD\nWORD: /(?i)k\\-[a-z]/ | /\\/\\\"./s | /x./", []string{"k-Q", "K-a", "/\"\n", "xy"}, []string{"k-", "x\n"}},
-		{"start: T\n%ignore \" \"\nT: \"a\" \"b\"", []string{"ab", " ab  "}, []string{"a b"}},
-		{"start: \"\\\"\\n\\x41\\u00e9\"", []string{"\"\nAé"}, nil},
-		{"start: \"x\" %json {\"a\": {\"b\": \"}\"}} \"y\"", []string{"x{}y"}, []string{"xy"}},
-		{"%llguidance {}\nstart: ESCAPED_STRING\n%import common.ESCAPED_STRING", []string{`"a\"b"`, `""`}, []string{`"a`, "\"\n\""}},
-		{"start: C\n%import common.C_COMMENT -> C", []string{"/* a **/", "/***/"}, []string{"/* */ */", "/*/"}},
-		{"start: x*\nx: \"a\" | /b/", []string{"", "abab"}, []string{"c"}},
-		{"start: \"a\" \\\n \"b\"", []string{"ab"}, []string{"a"}},
-	}
-	for _, c := range cases {
-		m, err := parse(c.grammar)
-		if err != nil {
-			t.Errorf("%s: %v", c.grammar, err)
-			continue
-		}
-		for _, text := range c.yes {
-			if !accepts(m, text) {
-				t.Errorf("%s: refuses %q", c.grammar, text)
-			}
-		}
-		for _, text := range c.no {
-			if accepts(m, text) {
-				t.Errorf("%s: accepts %q", c.grammar, text)
-			}
-		}
-	}
+	parse.Texts(t, map[string][2][]string{
+		arithmetic: {{"1", " 1 + x_2*( 3.5e-7 -y )", "- - 1"}, {"", "1 +", "(1", "1\n", "1x"}},
+		`start: "a"i ["b"] "c"~2 "d"~1..2 "e"{,2}`:                             {{"Accd", "abccddee"}, {"acd", "abccddd", "Bccd"}},
+		"start: A B?\nA: \"a\"..\"c\" | \"é\"\nB: /[0-9]+/ | \"x\" \"y\"":      {{"a", "é12", "cxy"}, {"d", "ax"}},
+		"start: WORD\nWORD: /(?i)k\\-[a-z]/ | /\\/\\\"./s | /x./":              {{"k-Q", "K-a", "/\"\n", "xy"}, {"k-", "x\n"}},
+		"start: T\n%ignore \" \"\nT: \"a\" \"b\"":                              {{"ab", " ab  "}, {"a b"}},
+		"start: \"\\\"\\n\\x41\\u00e9\"":                                       {{"\"\nAé"}, nil},
+		"start: \"x\" %json {\"a\": {\"b\": \"}\"}} \"y\"":                     {{"x{}y"}, {"xy"}},
+		"%llguidance {}\nstart: ESCAPED_STRING\n%import common.ESCAPED_STRING": {{`"a\"b"`, `""`}, {`"a`, "\"\n\""}},
+		"start: C\n%import common.C_COMMENT -> C":                              {{"/* a **/", "/***/"}, {"/* */ */", "/*/"}},
+		"start: x*\nx: \"a\" | /b/":                                            {{"", "abab"}, {"c"}},
+		"start: \"a\" \\\n \"b\"":                                              {{"ab"}, {"a"}},
+	})
 }
 
 func TestTokens(t *testing.T) {
-	m, err := parse("start: <|tool|> \"x\" <[9]>\n%ignore \" \"")
+	m, err := parse.Machine("start: <|tool|> \"x\" <[9]>\n%ignore \" \"", cfg.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,14 +75,14 @@ func TestCommon(t *testing.T) {
 		if name == "_STRING_INNER" {
 			continue
 		}
-		if _, err := parse("start: " + name + "\n%import common." + name); err != nil {
+		if _, err := parse.Machine("start: "+name+"\n%import common."+name, cfg.Limits{}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
 func TestErrors(t *testing.T) {
-	for grammar, want := range map[string]string{
+	parse.Errors(t, map[string]string{
 		"start: \"a":                         `line 1, column 10: a string's closing " is missing`,
 		"start: x":                           "line 1, column 8: x is used, but not defined",
 		"x: \"a\"":                           "no rule named start",
@@ -140,32 +110,12 @@ func TestErrors(t *testing.T) {
 		"start: \"a\" start":                 `rule "start" matches no text`,
 		"start: \"a\" )":                     `")" is left`,
 		"%llguidance {\"no_forcing\": true}\nstart: ": "options of %llguidance are not supported",
-	} {
-		if _, err := parse(grammar); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.40q: error %v, want %q", grammar, err, want)
-		}
-	}
+	})
 }
 
 func FuzzParse(f *testing.F) {
 	f.Add(arithmetic)
 	f.Add("start: \"a\"i~2..3 /x[^y]+/i -> z\n%ignore /[ ]/\n%import common.INT")
-	f.Fuzz(func(t *testing.T, text string) {
-		b := cfg.New(cfg.Limits{Nodes: 1 << 14, Memory: 1 << 20})
-		o := Options{}
-		o.Regular.States, o.Regular.Steps = 1000, 1_000_000
-		e, err := Parse(b, text, o)
-		if err != nil {
-			return
-		}
-		g, err := b.Grammar(e)
-		if err != nil {
-			return
-		}
-		m := g.NewMachine()
-		c := m.Start()
-		for i := range min(len(text), 100) {
-			c = m.Step(c, text[i])
-		}
-	})
+	small := with(regular.Limits{States: 1000, Steps: 1_000_000})
+	f.Fuzz(func(t *testing.T, text string) { small.Run(text) })
 }

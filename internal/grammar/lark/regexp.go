@@ -8,37 +8,35 @@ import (
 
 // regexp reads /pattern/flags.
 func (p *parser) regexp() cfg.Expr {
-	begin := p.at
-	p.at++
-	from := p.at
-	for p.at < len(p.text) && p.text[p.at] != '/' && p.text[p.at] != '\n' {
-		if p.text[p.at] == '\\' {
-			p.at++
+	begin := p.At
+	p.At++
+	from := p.At
+	for p.At < len(p.Text) && p.Text[p.At] != '/' && p.Text[p.At] != '\n' {
+		if p.Text[p.At] == '\\' {
+			p.At++
 		}
-		p.at++
+		p.At++
 	}
-	if p.at >= len(p.text) || p.text[p.at] != '/' {
-		p.at = begin
-		p.failf("a regular expression's closing / is missing")
+	if p.At >= len(p.Text) || p.Text[p.At] != '/' {
+		p.FailAt(begin, "a regular expression's closing / is missing")
 		return 0
 	}
-	pattern := p.text[from:p.at]
-	p.at++
+	pattern := p.Text[from:p.At]
+	p.At++
 	flags := ""
-	for p.at < len(p.text) && strings.IndexByte("imslux", p.text[p.at]) >= 0 {
-		switch c := p.text[p.at]; c {
+	for p.At < len(p.Text) && strings.IndexByte("imslux", p.Text[p.At]) >= 0 {
+		switch c := p.Text[p.At]; c {
 		case 'i', 's':
 			flags += string(c)
 		case 'u':
 		default:
-			p.failf("the flag %c of regular expressions is not supported; there are i, s and u", c)
+			p.Failf("the flag %c of regular expressions is not supported; there are i, s and u", c)
 		}
-		p.at++
+		p.At++
 	}
 	e, err := p.pattern(pattern, flags)
 	if err != nil {
-		p.at = begin
-		p.failf("%w", err)
+		p.FailAt(begin, "%w", err)
 	}
 	return e
 }
@@ -64,7 +62,7 @@ func (p *parser) pattern(pattern, flags string) (cfg.Expr, error) {
 	if err != nil {
 		return 0, err
 	}
-	return p.b.DFA(d), nil
+	return p.B.DFA(d), nil
 }
 
 // ecma drops backslashes before marks that Python and Rust allow and ECMA-262 does not, and writes names of

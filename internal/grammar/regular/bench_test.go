@@ -24,7 +24,7 @@ func BenchmarkRegexp(b *testing.B) {
 				if e, err = builder.JSONString(d, Canonical); err != nil {
 					b.Fatal(err)
 				}
-				steps = builder.Steps()
+				steps = builder.steps
 			}
 			b.ReportMetric(float64(d.States()), "states")
 			b.ReportMetric(float64(e.States()), "json-states")

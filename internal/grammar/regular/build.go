@@ -127,22 +127,10 @@ func (b *Builder) Length(min, max int) (*DFA, error) {
 	return b.compileNode(repeat(setNode(allRunes), min, max), atStart)
 }
 
-// Concat is the language of one text of each language, in order.
-func (b *Builder) Concat(languages ...*DFA) (*DFA, error) {
-	n := sequence()
-	for _, d := range languages {
-		n.subs = append(n.subs, dfaNode(d))
-	}
-	return b.compileNode(n, atStart)
-}
-
 // Repeat is the language of min to max texts of d in a row; max < 0: no end.
 func (b *Builder) Repeat(d *DFA, min, max int) (*DFA, error) {
 	return b.compileNode(repeat(dfaNode(d), min, max), atStart)
 }
-
-// Star is the language of any number of texts of d in a row.
-func (b *Builder) Star(d *DFA) (*DFA, error) { return b.Repeat(d, 0, -1) }
 
 // Union is the language of the texts in any of the languages.
 func (b *Builder) Union(languages ...*DFA) (*DFA, error) {

@@ -63,8 +63,8 @@ func (d *DFA) Equal(e *DFA) bool {
 	return true
 }
 
-// edges calls f for each run of neighbouring bytes with one target, in order.
-func (d *DFA) edges(state int, f func(lo, hi byte, to int)) {
+// Edges calls f for each run of neighbouring bytes with one target, in order.
+func (d *DFA) Edges(state int, f func(lo, hi byte, to int)) {
 	for lo := 0; lo < 256; {
 		to, hi := d.Next(state, byte(lo)), lo
 		for hi < 255 && d.Next(state, byte(hi+1)) == to {

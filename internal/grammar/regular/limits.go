@@ -59,9 +59,6 @@ func NewBuilder(l Limits) *Builder {
 	return &Builder{limits: l, sets: map[string]*DFA{}, named: map[string]*DFA{}}
 }
 
-// Steps is the work done so far, in the unit of Limits.Steps.
-func (b *Builder) Steps() int { return b.steps }
-
 // step counts work; the clock is read now and then.
 func (b *Builder) step(n int) error {
 	before := b.steps

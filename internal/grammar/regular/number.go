@@ -15,9 +15,6 @@ type Range struct {
 // mostDigits bounds the digits of a bound or a divisor.
 const mostDigits = 1000
 
-// Integer is the language of the integers of a range as JSON: no sign but -, no zeros in front, no -0.
-func (b *Builder) Integer(r Range) (*DFA, error) { return b.Decimal(r, 0) }
-
 // Decimal is the language of the numbers of a range as JSON without exponent: digits, then at most fraction
 // decimals, any number of them for fraction < 0. There is no -0.
 func (b *Builder) Decimal(r Range, fraction int) (*DFA, error) {

@@ -102,9 +102,6 @@ func (r *Run) forget() {
 	r.state, r.err = s.intern(set, accepting)
 }
 
-// Match says whether a whole text matches.
-func (p *Pattern) Match(text string) bool { return p.Run().Match(text) }
-
 // Match says whether a whole text, from its beginning, matches.
 func (r *Run) Match(text string) bool {
 	r.Begin()
@@ -114,58 +111,4 @@ func (r *Run) Match(text string) bool {
 		}
 	}
 	return r.Accepting()
-}
-
-// Counted says whether a pattern that matches anywhere asks for nothing but a number of characters of one set,
-// as ^[a-z]{1,64}$ does: for those who can count, which takes fewer states. most < 0: no end.
-func (b *Builder) Counted(pattern string) (char *DFA, least, most int, ok bool, err error) {
-	n, err := parse(pattern)
-	if err != nil {
-		return nil, 0, 0, false, err
-	}
-	parts := n.flatten(nil)
-	if len(parts) < 3 || parts[0].kind != kindStart || parts[len(parts)-1].kind != kindEnd {
-		return nil, 0, 0, false, nil
-	}
-	var set runes
-	for _, p := range parts[1 : len(parts)-1] {
-		one, lo, hi, ok := p.counted()
-		if !ok || set != nil && !slices.Equal(set, one) {
-			return nil, 0, 0, false, nil
-		}
-		set = one
-		least += lo
-		if most >= 0 {
-			most += hi
-		}
-		if hi < 0 {
-			most = -1
-		}
-	}
-	char, err = b.set(set)
-	return char, least, most, err == nil, err
-}
-
-// flatten appends the parts of sequences within sequences.
-func (n *node) flatten(parts []*node) []*node {
-	if n.kind != kindSequence {
-		return append(parts, n)
-	}
-	for _, s := range n.subs {
-		parts = s.flatten(parts)
-	}
-	return parts
-}
-
-// counted is what a node repeats, if it is a set; most < 0: no end.
-func (n *node) counted() (set runes, least, most int, ok bool) {
-	switch {
-	case n.kind == kindSet && len(n.set) > 0:
-		return n.set, 1, 1, true
-	case n.kind == kindSequence && len(n.subs) == 1:
-		return n.subs[0].counted()
-	case n.kind == kindRepeat && n.subs[0].kind == kindSet && len(n.subs[0].set) > 0:
-		return n.subs[0].set, n.min, n.max, true
-	}
-	return nil, 0, 0, false
 }

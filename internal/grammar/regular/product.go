@@ -27,18 +27,6 @@ func (b *Builder) Complement(d *DFA) (*DFA, error) {
 	return b.product(text, d, true)
 }
 
-// Disjoint says whether no text is in both languages.
-func (b *Builder) Disjoint(d, e *DFA) (bool, error) {
-	both, err := b.product(d, e, false)
-	return err == nil && both.Empty(), err
-}
-
-// Subset says whether all texts of d are in e.
-func (b *Builder) Subset(d, e *DFA) (bool, error) {
-	rest, err := b.product(d, e, true)
-	return err == nil && rest.Empty(), err
-}
-
 // A pair is a state of two automata that run side by side; the second may be dead.
 type pair struct{ d, e int32 }
 

@@ -173,7 +173,7 @@ func (p *program) embed(d *DFA, from int32) (int32, error) {
 	p.link(from, base)
 	for s := range d.States() {
 		in := &p.code[base+int32(s)]
-		d.edges(s, func(lo, hi byte, to int) { in.arcs = append(in.arcs, arc{lo, hi, base + int32(to)}) })
+		d.Edges(s, func(lo, hi byte, to int) { in.arcs = append(in.arcs, arc{lo, hi, base + int32(to)}) })
 		if d.accept[s] {
 			in.free = append(in.free, end)
 		}

@@ -200,7 +200,7 @@ func compare(t *testing.T, pattern string, r *rand.Rand, make func() (func(strin
 	}
 	for range 60 {
 		s := randomText(r)
-		if want, got, late := match(s), d.Match(s), lazy.Match(s); want != got || want != late {
+		if want, got, late := match(s), d.Match(s), lazy.Run().Match(s); want != got || want != late {
 			t.Fatalf("%s on %q: %v and %v, want %v", pattern, s, got, late, want)
 		}
 	}

@@ -1,6 +1,9 @@
 package schema
 
-import "math/big"
+import (
+	"math/big"
+	"slices"
+)
 
 // alt is one way to satisfy a schema with a value of one type: all of its parts must hold. Alts are
 // immutable and share their parts.
@@ -160,11 +163,4 @@ func common(a, b []*Value) []*Value {
 	return out
 }
 
-func isOneOf(v *Value, list []*Value) bool {
-	for _, w := range list {
-		if v.Equal(w) {
-			return true
-		}
-	}
-	return false
-}
+func isOneOf(v *Value, list []*Value) bool { return slices.ContainsFunc(list, v.Equal) }

@@ -10,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/cfg/cfgtest"
 )
 
 // writer writes random texts of a schema's language, and has a validator of another make.
@@ -75,56 +76,12 @@ func (re ecmaRegexp) MatchString(s string) bool {
 	return ok && err == nil
 }
 
-// closing is the order of preference of bytes that bring a text to its end.
-const closing = "}]\"0123456789aeltrufsn:,-."
-
 // write is a random text of the language; false if it grew too long.
 func (w *writer) write(r *rand.Rand, soft, hard int) (string, bool) {
 	if w.machine.Full() {
 		w.machine = w.grammar.NewMachine()
 	}
-	var text []byte
-	at := w.machine.Start()
-	for len(text) < hard {
-		var next []byte
-		for c := range 256 {
-			if w.machine.Step(at, byte(c)) != cfg.Dead {
-				next = append(next, byte(c))
-			}
-		}
-		long := len(text) > soft
-		if w.machine.MayEnd(at) && (len(next) == 0 || long || r.IntN(4) == 0) {
-			return string(text), true
-		}
-		if len(next) == 0 {
-			return string(text), false
-		}
-		c := w.choose(r, next, long)
-		text = append(text, c)
-		at = w.machine.Step(at, c)
-	}
-	return string(text), false
-}
-
-func (w *writer) choose(r *rand.Rand, next []byte, long bool) byte {
-	if long && r.IntN(20) > 0 {
-		for i := range len(closing) {
-			if bytes.IndexByte(next, closing[i]) >= 0 {
-				return closing[i]
-			}
-		}
-	}
-	// plain text and the structure of JSON are likelier than other bytes
-	var likely []byte
-	for _, c := range next {
-		if c < 0x80 && strings.IndexByte("\"{}[]:,\\", c) >= 0 || 'a' <= c && c <= 'e' || '0' <= c && c <= '3' {
-			likely = append(likely, c)
-		}
-	}
-	if len(likely) > 0 && r.IntN(5) > 0 {
-		next = likely
-	}
-	return next[r.IntN(len(next))]
+	return cfgtest.Write(w.machine, r, soft, hard)
 }
 
 // check says why a text is not valid.

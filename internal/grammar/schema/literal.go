@@ -34,13 +34,13 @@ func (c *compiler) literal(v *Value) *Schema {
 	if s := c.literals[v]; s != nil {
 		return s
 	}
-	s := c.doc.add("enum", Draft2020)
+	s := c.doc.Add("enum", Draft2020)
 	c.literals[v] = s
 	no := false
-	not := c.doc.add("enum", Draft2020)
+	not := c.doc.Add("enum", Draft2020)
 	not.Bool = &no
 	constant := func(v *Value) *Schema {
-		t := c.doc.add("enum", Draft2020)
+		t := c.doc.Add("enum", Draft2020)
 		t.Const = v
 		return t
 	}

@@ -234,7 +234,7 @@ func (c *compiler) unevaluatedItems(s *Schema, x *alt) ([]*arrayPart, error) {
 	}
 	of := rest[0]
 	if len(rest) > 1 {
-		of = c.doc.add(s.Where+"/unevaluatedItems", s.Draft)
+		of = c.doc.Add(s.Where+"/unevaluatedItems", s.Draft)
 		of.AnyOf = rest
 	}
 	value, err := c.of(of, false)

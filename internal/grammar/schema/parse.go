@@ -73,7 +73,7 @@ func (p *parser) at(pl *place) (*Schema, error) {
 	if len(p.doc.Schemas) >= maxSchemas {
 		return nil, &Error{Reason: Limit, Where: pl.where, Detail: "more than " + strconv.Itoa(maxSchemas) + " schemas"}
 	}
-	s := p.doc.add(pl.where, pl.draft)
+	s := p.doc.Add(pl.where, pl.draft)
 	p.schemas[pl.value] = s
 	p.todo = append(p.todo, task{pl, s})
 	return s, nil
@@ -115,7 +115,7 @@ func (p *parser) keyword(pl *place, s *Schema, m Member) error {
 		return nil
 	}
 	for _, read := range []func(*place, *Schema, Member) (bool, error){
-		p.references, p.scalars, p.counts, p.objects, p.arrays, p.combinations,
+		p.references, p.scalars, p.counts, p.subschema, p.objects, p.arrays, p.combinations,
 	} {
 		if done, err := read(pl, s, m); done || err != nil {
 			return err
@@ -289,25 +289,8 @@ func readBound(s *Schema, m Member) error {
 }
 
 func (p *parser) counts(_ *place, s *Schema, m Member) (bool, error) {
-	var to *int
-	switch m.Name {
-	case "minLength":
-		to = &s.MinLength
-	case "maxLength":
-		to = &s.MaxLength
-	case "minItems":
-		to = &s.MinItems
-	case "maxItems":
-		to = &s.MaxItems
-	case "minContains":
-		to = &s.MinContains
-	case "maxContains":
-		to = &s.MaxContains
-	case "minProperties":
-		to = &s.MinProperties
-	case "maxProperties":
-		to = &s.MaxProperties
-	default:
+	to := s.count(m.Name)
+	if to == nil {
 		return false, nil
 	}
 	v := m.Value
@@ -321,36 +304,32 @@ func (p *parser) counts(_ *place, s *Schema, m Member) (bool, error) {
 	return true, nil
 }
 
-func (p *parser) combinations(pl *place, s *Schema, m Member) (bool, error) {
-	var to **Schema
+// subschema reads a keyword that holds one schema.
+func (p *parser) subschema(pl *place, s *Schema, m Member) (done bool, err error) {
+	to := s.sub(m.Name)
+	switch {
+	case to == nil:
+		return false, nil
+	case (m.Name == "then" || m.Name == "else") && pl.value.Get("if") == nil:
+		return true, nil
+	}
+	*to, err = p.sub(pl, m.Value, m.Name)
+	return true, err
+}
+
+func (p *parser) combinations(pl *place, s *Schema, m Member) (done bool, err error) {
 	switch m.Name {
-	case "not":
-		to = &s.Not
-	case "if":
-		to = &s.If
-	case "then":
-		to = &s.Then
-	case "else":
-		to = &s.Else
-	case "allOf", "anyOf", "oneOf":
+	case "allOf":
 		list, err := p.list(pl, s, m)
-		switch m.Name {
-		case "allOf":
-			s.AllOf = append(s.AllOf, list...)
-		case "anyOf":
-			s.AnyOf = list
-		case "oneOf":
-			s.OneOf = list
-		}
+		s.AllOf = append(s.AllOf, list...) // references may be there
 		return true, err
+	case "anyOf":
+		s.AnyOf, err = p.list(pl, s, m)
+	case "oneOf":
+		s.OneOf, err = p.list(pl, s, m)
 	default:
 		return false, nil
 	}
-	if to != &s.Not && pl.value.Get("if") == nil {
-		return true, nil
-	}
-	var err error
-	*to, err = p.sub(pl, m.Value, m.Name)
 	return true, err
 }
 

@@ -7,12 +7,6 @@ func (p *parser) objects(pl *place, s *Schema, m Member) (done bool, err error) 
 		s.Properties, err = p.properties(pl, s, m)
 	case "patternProperties":
 		s.PatternProperties, err = p.properties(pl, s, m)
-	case "additionalProperties":
-		s.AdditionalProperties, err = p.sub(pl, m.Value, m.Name)
-	case "unevaluatedProperties":
-		s.UnevaluatedProperties, err = p.sub(pl, m.Value, m.Name)
-	case "propertyNames":
-		s.PropertyNames, err = p.sub(pl, m.Value, m.Name)
 	case "required":
 		if s.Draft > Draft4 && m.Value.Kind == Boolean {
 			return true, invalid(s, "required", "is not an array of strings; a property is required in the schema of its object")
@@ -32,7 +26,7 @@ func (p *parser) properties(pl *place, s *Schema, m Member) ([]Property, error) 
 	}
 	out := make([]Property, len(m.Value.Members))
 	for i, sub := range m.Value.Members {
-		t, err := p.sub(pl, sub.Value, m.Name+"/"+escapePointer(sub.Name))
+		t, err := p.sub(pl, sub.Value, m.Name+"/"+EscapePointer(sub.Name))
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +63,7 @@ func (p *parser) dependencies(pl *place, s *Schema, m Member) error {
 			s.DependentRequired = append(s.DependentRequired, Dependency{sub.Name, needs})
 			continue
 		}
-		t, err := p.sub(pl, sub.Value, m.Name+"/"+escapePointer(sub.Name))
+		t, err := p.sub(pl, sub.Value, m.Name+"/"+EscapePointer(sub.Name))
 		if err != nil {
 			return err
 		}
@@ -93,10 +87,6 @@ func (p *parser) arrays(pl *place, s *Schema, m Member) (done bool, err error) {
 		if items := pl.value.Get("items"); items != nil && items.Kind == Array {
 			s.Items, err = p.sub(pl, m.Value, m.Name)
 		}
-	case "unevaluatedItems":
-		s.UnevaluatedItems, err = p.sub(pl, m.Value, m.Name)
-	case "contains":
-		s.Contains, err = p.sub(pl, m.Value, m.Name)
 	case "uniqueItems":
 		if m.Value.Kind != Boolean {
 			return true, invalid(s, "uniqueItems", "is not a boolean")

@@ -179,7 +179,7 @@ func subschemas(m Member, d Draft, f func(v *Value, path string)) {
 		}
 		for _, sub := range m.Value.Members {
 			if sub.Value.Kind != Array {
-				f(sub.Value, m.Name+"/"+escapePointer(sub.Name))
+				f(sub.Value, m.Name+"/"+EscapePointer(sub.Name))
 			}
 		}
 	}
@@ -209,7 +209,8 @@ func (d Draft) has(keyword string) bool {
 	return true
 }
 
-func escapePointer(s string) string {
+// EscapePointer is a name as a JSON pointer spells it (RFC 6901).
+func EscapePointer(s string) string {
 	if !strings.ContainsAny(s, "~/") {
 		return s
 	}

@@ -98,7 +98,8 @@ type Document struct {
 	Schemas []*Schema // Schemas[i].ID == i
 }
 
-func (d *Document) add(where string, draft Draft) *Schema {
+// Add makes a schema of any value.
+func (d *Document) Add(where string, draft Draft) *Schema {
 	s := &Schema{
 		ID: len(d.Schemas), Where: where, Draft: draft, Types: AnyType,
 		MinLength: -1, MaxLength: -1, MinProperties: -1, MaxProperties: -1,
@@ -106,6 +107,54 @@ func (d *Document) add(where string, draft Draft) *Schema {
 	}
 	d.Schemas = append(d.Schemas, s)
 	return s
+}
+
+// count is where the count of a keyword is kept, nil if it is no such keyword.
+func (s *Schema) count(keyword string) *int {
+	switch keyword {
+	case "minLength":
+		return &s.MinLength
+	case "maxLength":
+		return &s.MaxLength
+	case "minItems":
+		return &s.MinItems
+	case "maxItems":
+		return &s.MaxItems
+	case "minContains":
+		return &s.MinContains
+	case "maxContains":
+		return &s.MaxContains
+	case "minProperties":
+		return &s.MinProperties
+	case "maxProperties":
+		return &s.MaxProperties
+	}
+	return nil
+}
+
+// sub is where the one schema of a keyword is kept, nil if it is no such keyword.
+func (s *Schema) sub(keyword string) **Schema {
+	switch keyword {
+	case "not":
+		return &s.Not
+	case "if":
+		return &s.If
+	case "then":
+		return &s.Then
+	case "else":
+		return &s.Else
+	case "additionalProperties":
+		return &s.AdditionalProperties
+	case "unevaluatedProperties":
+		return &s.UnevaluatedProperties
+	case "propertyNames":
+		return &s.PropertyNames
+	case "contains":
+		return &s.Contains
+	case "unevaluatedItems":
+		return &s.UnevaluatedItems
+	}
+	return nil
 }
 
 // InPlace calls f with every schema that s applies to its own value.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/cfg/cfgtest"
 )
 
 // suiteGroup is a schema of the official suite with instances.
@@ -84,13 +84,7 @@ func (g *suiteGroup) withDraft() []byte {
 }
 
 // accepts says whether the language has a text.
-func (w *writer) accepts(text string) bool {
-	at := w.machine.Start()
-	for i := range len(text) {
-		at = w.machine.Step(at, text[i])
-	}
-	return at != cfg.Dead && w.machine.MayEnd(at)
-}
+func (w *writer) accepts(text string) bool { return cfgtest.Accepts(w.machine, text) }
 
 // annotates are files whose keywords are annotations here, as they are in the later drafts.
 var annotates = regexp.MustCompile(`optional/content`)

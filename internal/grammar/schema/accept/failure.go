@@ -3,6 +3,8 @@ package accept
 import (
 	"fmt"
 	"strings"
+
+	"github.com/spillway/spillway/internal/grammar/schema"
 )
 
 // A Failure says where a text fails: it is no JSON, or not valid against the schema.
@@ -42,8 +44,6 @@ func (c *cause) failure() *Failure {
 	return &Failure{Pointer: c.pointer, Keyword: c.keyword, Schema: c.node.s.Where, Detail: c.detail}
 }
 
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
-
 // pointer is where the value of the frame at a depth stands.
 func (c *Checker) pointer(f *frame) string {
 	var b strings.Builder
@@ -57,7 +57,7 @@ func (c *Checker) pointer(f *frame) string {
 				return b.String() // a name is spoken of at its object
 			}
 		case up.kind == kindObject:
-			b.WriteString("/" + pointerEscapes.Replace(up.names[len(up.names)-1]))
+			b.WriteString("/" + schema.EscapePointer(up.names[len(up.names)-1]))
 		case up.kind == kindArray:
 			fmt.Fprintf(&b, "/%d", up.count-1)
 		}

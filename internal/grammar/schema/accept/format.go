@@ -46,7 +46,7 @@ func (c *compiler) format(s *schema.Schema, name string) (*format, error) {
 	return f, nil
 }
 
-// number reads exactly two digits.
+// twoDigits reads the number that s begins with.
 func twoDigits(s string) (n int, ok bool) {
 	if len(s) < 2 || s[0] < '0' || s[0] > '9' || s[1] < '0' || s[1] > '9' {
 		return 0, false

@@ -1,7 +1,6 @@
 package accept
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/spillway/spillway/internal/grammar/schema"
@@ -50,11 +49,6 @@ func typeNames(t schema.Types) string {
 	add(schema.TypeArray, "array")
 	add(schema.TypeObject, "object")
 	return strings.Join(names, " or ")
-}
-
-func sortStrings(s *[]string) {
-	slices.Sort(*s)
-	*s = slices.Compact(*s)
 }
 
 // A frame is a value that is being read.

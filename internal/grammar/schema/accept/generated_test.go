@@ -2,45 +2,13 @@ package accept
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/cfg/cfgtest"
 	"github.com/spillway/spillway/internal/grammar/schema"
 )
-
-// closing has the bytes that bring a text to its end, the best first.
-const closing = "}]\"0123456789aeltrufsn:,-."
-
-// writeText walks a grammar at random, towards an end after soft bytes; ok is false where it finds none.
-func writeText(m *cfg.Machine, r *rand.Rand, soft int) (text string, ok bool) {
-	var out []byte
-	for c := m.Start(); len(out) < 8*soft; {
-		if m.MayEnd(c) && (r.IntN(4) == 0 || len(out) > soft) {
-			return string(out), true
-		}
-		var next []byte
-		for b := range 256 {
-			if m.Step(c, byte(b)) != cfg.Dead {
-				next = append(next, byte(b))
-			}
-		}
-		if len(next) == 0 {
-			return string(out), m.MayEnd(c)
-		}
-		b := next[r.IntN(len(next))]
-		if len(out) > soft {
-			for i := len(closing) - 1; i >= 0; i-- {
-				if strings.IndexByte(string(next), closing[i]) >= 0 {
-					b = closing[i]
-				}
-			}
-		}
-		out, c = append(out, b), m.Step(c, b)
-	}
-	return "", false
-}
 
 // What is written under a schema is accepted under it.
 func TestGeneratedIsAccepted(t *testing.T) {
@@ -90,7 +58,7 @@ func generated(t *testing.T, m maker, text []byte) (texts int) {
 	}
 	machine := g.NewMachine()
 	for range 10 {
-		written, ok := writeText(machine, m.Rand, 40)
+		written, ok := cfgtest.Write(machine, m.Rand, 40, 400)
 		if !ok {
 			continue
 		}

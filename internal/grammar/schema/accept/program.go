@@ -9,6 +9,7 @@ package accept
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spillway/spillway/internal/grammar/regular"
 	"github.com/spillway/spillway/internal/grammar/schema"
@@ -195,28 +196,17 @@ func newChoice(keyword string, values []*schema.Value) *choice {
 			c.containers = true
 		}
 	}
-	sortStrings(&c.texts)
+	slices.Sort(c.texts)
+	c.texts = slices.Compact(c.texts)
 	return c
 }
 
 // has says whether a value is among the choices.
-func (c *choice) has(v *schema.Value) bool {
-	for _, w := range c.values {
-		if v.Equal(w) {
-			return true
-		}
-	}
-	return false
-}
+func (c *choice) has(v *schema.Value) bool { return slices.ContainsFunc(c.values, v.Equal) }
 
 // hasKind says whether a choice is of a kind.
 func (c *choice) hasKind(k schema.Kind) bool {
-	for _, w := range c.values {
-		if w.Kind == k {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.values, func(v *schema.Value) bool { return v.Kind == k })
 }
 
 func (c *choice) detail() string {
