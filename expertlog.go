@@ -27,8 +27,8 @@ type ExpertLog struct {
 	leave func() // the ledger's holders
 	log   *policy.Log
 	shape policy.Shape
-	sizes []int64 // of an expert, by layer
-	slots int
+	sizes policy.Sizes
+	slots int64 // bytes of all slots
 	why   error // there is no log
 }
 
@@ -93,12 +93,7 @@ func (m *Model) startLog(n int64) (err error) {
 		return errors.New("an ExpertLog is for one model")
 	}
 	l.rt = m.rt
-	experts := m.Layout().Experts
-	l.shape = policy.Shape{Layers: len(experts), Experts: experts[0].Count()}
-	l.slots = m.CurrentPlan().Experts.Slots
-	for i := range experts {
-		l.sizes = append(l.sizes, experts[i].Bytes())
-	}
+	l.measure(m)
 	if n == 0 {
 		l.why = errLogMemory
 		return nil
@@ -112,6 +107,22 @@ func (m *Model) startLog(n int64) (err error) {
 	l.log = policy.NewLog(mem.AsUint16s(l.buf.Bytes()))
 	l.leave = m.rt.ledger.Register(logRank, logHolder{l})
 	return nil
+}
+
+// measure notes how large the model's experts are, and the memory that holds some. Slots are as large as the largest expert and its ends, which
+// reads of whole pages need; a policy that cuts slots to the size of each has more of them.
+func (l *ExpertLog) measure(m *Model) {
+	experts, place := m.Layout().Experts, m.CurrentPlan().Placement.Experts
+	l.shape = policy.Shape{Layers: len(experts), Experts: experts[0].Count()}
+	l.slots = int64(place.Slots) * place.SlotBytes
+	largest := int64(0)
+	for i := range experts {
+		l.sizes.Read = append(l.sizes.Read, experts[i].Bytes())
+		largest = max(largest, experts[i].Bytes())
+	}
+	for _, n := range l.sizes.Read {
+		l.sizes.Held = append(l.sizes.Held, n+place.SlotBytes-largest)
+	}
 }
 
 // visit is nn.Env.Routing.
@@ -150,7 +161,7 @@ func (l *ExpertLog) End() int {
 	return l.log.End()
 }
 
-// Least is the fewest bytes of experts that any policy reads between two Ends, had it the slots of the model and known all that was
+// Least is the fewest bytes of experts that any policy reads between two Ends, had it the memory of the model's slots and known all that was
 // to come (Belady 1966). To begin with memory is empty, or, warm, holds the best there is. Where the sizes of experts differ it is a bound of that. It
 // needs memory, and fails without: models should be closed by then. It fails, too, if the log is not complete, and says why.
 func (l *ExpertLog) Least(from, to int, warm bool) (int64, error) {

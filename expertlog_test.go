@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/synth"
+	"github.com/spillway/spillway/internal/testutil"
 	"github.com/spillway/spillway/internal/trace"
 )
 
@@ -96,6 +97,81 @@ func TestExpertLog(t *testing.T) {
 		t.Errorf("%d bytes in all, %d and %d (warm) or %d (cold) in parts", least, first, second, cold)
 	}
 	closeLog(t, log, rt)
+}
+
+// traced answers prompts under a policy with slots for half of the experts, and returns what a replay of its trace says of the policies at as many
+// slots, the run's own first.
+func traced(t *testing.T, path, own string, memory int64, prompts []storyCase) []trace.Outcome {
+	t.Helper()
+	log, out := new(ExpertLog), new(closing)
+	rt, m := openNear(t, path, memory, 2, ModelOptions{Context: 400, Chunk: 16, Policy: own, Prediction: "off", ExpertLog: log, Trace: out})
+	for i, p := range prompts {
+		_, err := m.Generate(context.Background(), Request{IDs: p.IDs, MaxTokens: 120, Sampling: &Sampling{Temperature: 1, Seed: uint64(i)}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	io, end, slots := m.IO(), log.End(), m.CurrentPlan().Experts.Slots
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	least, err := log.Least(0, end, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeLog(t, log, rt)
+	x := loadTrace(t, bytes.NewReader(out.Bytes()))
+	replay, err := x.Replay(context.Background(), trace.Setting{Policies: []string{own, "adaptive", "lru", "lfu"}, Slots: []int{slots}, Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s, %d slots: %d of %d demands hit, %d in the replay, %d at best; %d of %d bytes had to be read",
+		own, slots, io.ExpertHits, io.Experts, replay[0].Hits, replay[0].Optimal, least, io.Streamed())
+	if o := replay[0]; io.Experts != o.Demands || least != (o.Demands-o.Optimal)*x.ExpertBytes(0) || least > (io.Experts-io.ExpertHits)*x.ExpertBytes(0) {
+		t.Errorf("%d bytes had to be read for %d demands, %d hits; the replay: %+v", least, io.Experts, io.ExpertHits, o)
+	}
+	return replay
+}
+
+// A trained model with slots for half of its experts: no policy reads less than what had to be read, and the default hardly more than the best of
+// the others.
+func TestExpertLogStoryteller(t *testing.T) {
+	path := testutil.Shared(t, "models/storyteller-moe/storyteller-moe-Q8_0.gguf")
+	var ref struct {
+		Cases []storyCase `json:"q8_0_dequantized"`
+	}
+	readJSON(t, testutil.Shared(t, "models/storyteller-moe/reference.json"), &ref)
+	before := coldStart
+	coldStart = func() int64 { return 0 }
+	defer func() { coldStart = before }()
+	memory := halfSlots(t, path)
+	for _, own := range []string{"adaptive", "lru", "lfu"} {
+		replay := traced(t, path, own, memory, ref.Cases)
+		own, adaptive, best := replay[0].PolicyFraction(), replay[1].PolicyFraction(), max(replay[2].PolicyFraction(), replay[3].PolicyFraction())
+		if own > 1 || own < 0.2 || adaptive < best-0.02 {
+			t.Errorf("%s reads %.3f of what it must, the default %.3f, the best %.3f", replay[0].Policy, own, adaptive, best)
+		}
+	}
+}
+
+// halfSlots is memory for half of a model's experts.
+func halfSlots(t *testing.T, path string) int64 {
+	t.Helper()
+	o := ModelOptions{Context: 400, Chunk: 16, ExpertLog: new(ExpertLog)}
+	least := leastFor(t, path, 2, o)
+	for more := int64(0); more < 16<<20; more += 256 << 10 {
+		rt, m := openNear(t, path, least+more, 2, o)
+		p := m.CurrentPlan().Experts
+		closeAll(t, m, o.ExpertLog, rt)
+		if o.ExpertLog = new(ExpertLog); 2*p.Slots >= p.Layers*p.Count {
+			if p.Resident() {
+				break
+			}
+			return least + more
+		}
+	}
+	t.Fatal("no memory gives half of the experts slots")
+	return 0
 }
 
 // closeLog closes what is left when the model is closed.

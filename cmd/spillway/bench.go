@@ -203,7 +203,7 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	for _, r := range results {
 		row, err := r.row(speeds)
 		if err != nil {
-			s.tell(fmt.Sprintf("%s: what had to be read is not known: %v", r.test.name(), err))
+			s.tell(r.test.name() + ": " + unknown(err))
 		}
 		table.Rows = append(table.Rows, row)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/pager"
+	"github.com/spillway/spillway/internal/plan"
 	"github.com/spillway/spillway/internal/report"
 )
 
@@ -26,23 +27,24 @@ func spanOf(m *spillway.Model) span {
 	return x
 }
 
-// required is the least that any policy reads in the span: the weights that stay, rows that are looked up, and what Belady's
-// optimum reads of the experts.
+// required is the least that any policy reads in the span: the weights that stay, and what Belady's optimum reads of the experts. Rows that are
+// looked up are left out, a few KiB for a token: a policy might keep them. Who was interrupted has not read all that was needed.
 func (x span) required() (int64, error) {
 	n, err := x.log.Least(x.from, x.to, x.warm)
-	return min(x.io.Loaded+x.io.Looked+n, x.io.Read), err
+	return min(x.io.Loaded+n, x.io.Read), err
 }
 
-// fill notes in a report what had to be read, and returns it; it is −1 if that is not known.
-func (x span) fill(r *report.Report, required int64) int64 {
-	if required < 0 && x.log != nil {
-		n, err := x.required()
-		if err == nil {
-			required = n
-		} else {
-			r.Notes = append(r.Notes, fmt.Sprintf("what had to be read is not known: %v", err))
+// fill notes in a report what had to be read, if its work does not say that it is known already (−1: it is not). An error says why it is still unknown.
+func (x span) fill(r *report.Report, w *plan.Work) (err error) {
+	if w.Required < 0 && x.log != nil {
+		var n int64
+		if n, err = x.required(); err == nil {
+			w.Required = n
 		}
 	}
-	r.IO.RequiredBytes = max(required, 0)
-	return required
+	r.IO.RequiredBytes = max(w.Required, 0)
+	return err
 }
+
+// unknown is what a reader is told of an error of required.
+func unknown(err error) string { return fmt.Sprintf("what had to be read is not known: %v", err) }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/plan"
+	"github.com/spillway/spillway/internal/report"
 )
 
 // A run with slots for some experts tells what had to be read: what its trace's replay says of the experts, and no more than was read.
@@ -78,6 +81,26 @@ func benchRequired(t *testing.T, model, memory string) {
 	}
 	if f := table.Rows[0].Roofline.Fraction; f <= 0 {
 		t.Errorf("%+v", table.Rows[0])
+	}
+}
+
+// Where the log knows nothing there are no fractions, but a reason.
+func TestRequiredUnknown(t *testing.T) {
+	w := plan.Work{Required: -1, Read: 1 << 20, Seconds: 1}
+	r := &report.Report{}
+	if err := (span{}).fill(r, &w); err != nil || w.Required != -1 || r.IO.RequiredBytes != 0 {
+		t.Errorf("without a log: %v, %+v", err, w)
+	}
+	err := span{log: new(spillway.ExpertLog), to: 5}.fill(r, &w)
+	if err == nil || w.Required != -1 || r.IO.RequiredBytes != 0 || !strings.Contains(unknown(err), "no experts were logged") {
+		t.Errorf("an empty log: %v, %+v", err, w)
+	}
+	if f := plan.RooflineOf(w, plan.Machine{Drive: 1 << 20, Memory: 1 << 30}); f.Fraction != 0 || f.PolicyFraction != 0 || f.DriveFraction == 0 {
+		t.Errorf("%+v", f)
+	}
+	w.Required = 7
+	if err := (span{log: new(spillway.ExpertLog)}).fill(r, &w); err != nil || r.IO.RequiredBytes != 7 {
+		t.Errorf("what is known already: %v, %+v", err, r.IO)
 	}
 }
 

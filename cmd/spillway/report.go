@@ -66,7 +66,11 @@ func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *pl
 	if s.flags.Quiet && !s.flags.JSON {
 		return nil
 	}
-	w.Required = all.fill(r, w.Required)
+	if err := all.fill(r, &w); err != nil && s.flags.JSON {
+		s.tell(unknown(err))
+	} else if err != nil {
+		r.Notes = append(r.Notes, unknown(err))
+	}
 	if ctx.Err() == nil && r.FinishReason != spillway.FinishError {
 		speeds, err := o.Measure(p, s.flags.Exact)
 		if err != nil {

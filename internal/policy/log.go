@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A Log is which experts each visit of a run needed, in memory of its maker: 2 bytes for a demand, 4 for a visit. Layers and
 // experts are at most 65535.
@@ -60,32 +63,50 @@ func (l *Log) Steps(from, to int) []Step {
 	return steps
 }
 
-// LeastBytes is the least that any policy reads for a trace with slots slots, each for any expert; sizes are the bytes of an expert
-// by layer. Warm: the slots may hold anything to begin with; else they are empty. Where sizes differ it is a bound: some
-// policy may have to read more, none reads less.
+// Sizes are the bytes of an expert by layer: what a read of it needs at least, and the memory that holds it.
+type Sizes struct{ Read, Held []int64 }
+
+// LeastBytes is the least that any policy reads for a trace with so much memory, wherever in it experts lie. Warm: it may hold
+// anything to begin with; else it is empty. Where sizes differ it is a bound: some policy may have to read more, none reads less.
 //
-// Every expert costs the smallest size, those of the layers with larger ones the difference on top, and so on. Each of these parts is least
-// with the optimum for the layers that have it.
-func (f *Future) LeastBytes(sizes []int64, slots int, warm bool) (bytes int64) {
-	levels := slices.Compact(slices.Sorted(slices.Values(sizes)))
+// Every expert costs the smallest size, those of the layers with larger ones the difference on top, and so on. Each of these parts is
+// least with the optimum for the layers that have it, alone in the memory, as if each of their experts took as little as the smallest.
+func (f *Future) LeastBytes(s Sizes, memory int64, warm bool) (bytes int64) {
+	kept, use := make([]farthest, 1), f.newUses()
 	below := int64(0)
-	for _, size := range levels {
+	for _, size := range slices.Compact(slices.Sorted(slices.Values(s.Read))) {
 		set := func(layer int32) int32 {
-			if sizes[layer] < size {
+			if s.Read[layer] < size {
 				return leftOut
 			}
 			return 0
 		}
-		demands := int64(0)
-		for _, step := range f.steps {
-			if set(step.Layer) != leftOut {
-				demands += int64(len(step.Experts))
-			}
-		}
-		bytes += (size - below) * (demands - f.optimum(1, set, slots, warm))
+		slots := min(memory/s.smallest(size), int64(f.shape.all()))
+		bytes += (size - below) * (f.demands(set) - f.search(kept, use, set, int(slots), warm))
 		below = size
 	}
 	return bytes
+}
+
+// smallest is the least memory that holds an expert whose reads need that many bytes or more.
+func (s Sizes) smallest(read int64) int64 {
+	least := int64(math.MaxInt64)
+	for i, n := range s.Read {
+		if n >= read {
+			least = min(least, s.Held[i])
+		}
+	}
+	return least
+}
+
+// demands counts those of the layers that are not left out.
+func (f *Future) demands(setOf func(layer int32) int32) (n int64) {
+	for _, step := range f.steps {
+		if setOf(step.Layer) != leftOut {
+			n += int64(len(step.Experts))
+		}
+	}
+	return n
 }
 
 // FutureBytes bounds the memory of a Future, its steps and the search for an optimum.

@@ -51,7 +51,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// By hand: experts 0 and 1 of layer 0, 10 bytes each, and expert 0 of layer 1, with 25; two slots.
+// By hand: experts 0 and 1 of layer 0, and expert 0 of layer 1, which may be of another size.
 func TestLeastBytes(t *testing.T) {
 	s := Shape{2, 2}
 	steps := []Step{{0, []uint16{0, 1}}, {1, []uint16{0}}, {0, []uint16{0, 1}}, {1, []uint16{0}}, {0, []uint16{0}}}
@@ -59,26 +59,30 @@ func TestLeastBytes(t *testing.T) {
 	// Cold, three experts are read once. Of two slots layer 0 has both first, one passes to the other layer or not: one of the second
 	// uses misses, then expert 0 is there still.
 	for _, c := range []struct {
-		sizes []int64
-		slots int
-		warm  bool
-		want  int64
+		read, held []int64
+		memory     int64
+		warm       bool
+		want       int64
 	}{
-		{[]int64{10, 10}, 2, false, 40},
-		{[]int64{10, 10}, 3, false, 30},
-		{[]int64{10, 10}, 0, false, 70},
-		{[]int64{10, 10}, 3, true, 0},
-		{[]int64{10, 10}, 2, true, 20},
-		{[]int64{10, 10}, 0, true, 70},
+		{[]int64{10, 10}, []int64{10, 10}, 20, false, 40},
+		{[]int64{10, 10}, []int64{10, 10}, 29, false, 40},
+		{[]int64{10, 10}, []int64{10, 10}, 30, false, 30},
+		{[]int64{10, 10}, []int64{12, 12}, 30, false, 40},
+		{[]int64{10, 10}, []int64{12, 12}, 36, false, 30},
+		{[]int64{10, 10}, []int64{10, 10}, 0, false, 70},
+		{[]int64{10, 10}, []int64{10, 10}, 30, true, 0},
+		{[]int64{10, 10}, []int64{10, 10}, 20, true, 20},
+		{[]int64{10, 10}, []int64{10, 10}, 9, true, 70},
 		// Layer 1 alone needs its expert once: 4 misses at 10 bytes, one of them at 15 more.
-		{[]int64{10, 25}, 2, false, 40 + 15},
-		{[]int64{25, 10}, 2, false, 40 + 2*15},
-		{[]int64{10, 25}, 3, false, 30 + 15},
-		{[]int64{10, 25}, 0, false, 70 + 2*15},
-		{[]int64{10, 25}, 1, true, 40}, // a bound: the slot cannot hold expert 0 for the smaller size and layer 1 for the larger one; the best reads 50
+		{[]int64{10, 25}, []int64{10, 25}, 25, false, 40 + 15},
+		{[]int64{10, 25}, []int64{10, 25}, 24, false, 40 + 2*15}, // no room for the larger one, whatever the slots
+		{[]int64{10, 25}, []int64{25, 25}, 49, false, 50 + 15},   // slots that are all as large
+		{[]int64{25, 10}, []int64{25, 10}, 25, false, 40 + 3*15}, // a bound: one of layer 0, or two of the smaller size
+		{[]int64{10, 25}, []int64{10, 25}, 30, false, 30 + 15},
+		{[]int64{10, 25}, []int64{10, 25}, 0, false, 70 + 2*15},
 	} {
-		if got := f.LeastBytes(c.sizes, c.slots, c.warm); got != c.want {
-			t.Errorf("sizes %v, %d slots, warm %v: %d bytes, want %d", c.sizes, c.slots, c.warm, got, c.want)
+		if got := f.LeastBytes(Sizes{c.read, c.held}, c.memory, c.warm); got != c.want {
+			t.Errorf("%+v: %d bytes", c, got)
 		}
 	}
 }
@@ -88,33 +92,46 @@ func bestMisses(s Shape, steps []Step, slots int, warm bool) int64 {
 	for _, step := range steps {
 		n += int64(len(step.Experts))
 	}
-	return n - best(s, steps, slots, warm, func(int32) int64 { return 1 })
+	return n - best(s, steps, within(slots), warm, func(int32) int64 { return 1 })
 }
 
-// LeastBytes is what the best of all decisions reads if sizes are equal, and never more than that.
+// LeastBytes is what the best of all decisions reads if sizes are equal, and never more than that, wherever experts lie.
 func TestLeastBytesIsLeast(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := Shape{rapid.IntRange(1, 3).Draw(rt, "layers"), 3}
 		steps := drawSteps(rt, s, 8)
-		slots := rapid.IntRange(0, 4).Draw(rt, "slots")
+		memory := rapid.Int64Range(0, 40).Draw(rt, "memory")
 		warm := rapid.Bool().Draw(rt, "warm")
-		sizes := rapid.SliceOfN(rapid.SampledFrom([]int64{4, 5, 9}), s.Layers, s.Layers).Draw(rt, "sizes")
+		sizes := Sizes{Read: rapid.SliceOfN(rapid.SampledFrom([]int64{4, 5, 9}), s.Layers, s.Layers).Draw(rt, "read")}
+		for _, n := range sizes.Read {
+			sizes.Held = append(sizes.Held, n+rapid.Int64Range(0, 2).Draw(rt, "padding"))
+		}
 		all, demands := int64(0), int64(0)
 		for _, step := range steps {
-			all += sizes[step.Layer] * int64(len(step.Experts))
+			all += sizes.Read[step.Layer] * int64(len(step.Experts))
 			demands += int64(len(step.Experts))
 		}
+		fits := func(set uint32) bool {
+			n := int64(0)
+			for l := range s.Layers {
+				n += sizes.Held[l] * int64(ones(set>>(l*s.Experts)&(1<<s.Experts-1)))
+			}
+			return n <= memory
+		}
 		f := NewFuture(s, steps)
-		got := f.LeastBytes(sizes, slots, warm)
-		want := all - best(s, steps, slots, warm, func(layer int32) int64 { return sizes[layer] })
-		if got > want || got < slices.Min(sizes)*bestMisses(s, steps, slots, warm) {
+		got := f.LeastBytes(sizes, memory, warm)
+		want := all - best(s, steps, fits, warm, func(layer int32) int64 { return sizes.Read[layer] })
+		most := int(memory / slices.Min(sizes.Held)) // as if all were as small
+		if got > want || got < slices.Min(sizes.Read)*bestMisses(s, steps, most, warm) {
 			rt.Fatalf("%d bytes, the best reads %d", got, want)
 		}
-		if slices.Min(sizes) == slices.Max(sizes) && got != want {
+		if equal(sizes.Read) && equal(sizes.Held) && got != want {
 			rt.Fatalf("%d bytes of equal sizes, the best reads %d", got, want)
 		}
-		if hits := f.OptimumWarm(slots); hits != demands-bestMisses(s, steps, slots, true) {
+		if hits := f.optimum(1, together, most, true); hits != demands-bestMisses(s, steps, most, true) {
 			rt.Fatalf("%d hits with slots that were full", hits)
 		}
 	})
 }
+
+func equal(sizes []int64) bool { return slices.Min(sizes) == slices.Max(sizes) }

@@ -42,11 +42,6 @@ func (f *Future) Optimum(slots int) (hits int64) {
 	return f.optimum(1, together, slots, false)
 }
 
-// OptimumWarm is the same if the slots may hold any experts to begin with.
-func (f *Future) OptimumWarm(slots int) (hits int64) {
-	return f.optimum(1, together, slots, true)
-}
-
 func together(int32) int32 { return 0 }
 
 // OptimumByLayer is the same if every layer has slots slots of its own.
@@ -57,10 +52,22 @@ func (f *Future) OptimumByLayer(slots int) (hits int64) {
 // leftOut is the set of layers that do not count.
 const leftOut = -1
 
-// optimum is the hits of the optimum with so many slots for each of some sets of layers.
+// optimum is the hits of the optimum with so many slots for each of some sets of layers. Warm: slots may hold any experts to begin with.
 func (f *Future) optimum(sets int, setOf func(layer int32) int32, slots int, warm bool) (hits int64) {
-	kept := make([]farthest, sets)
-	use := uses{make([]int32, f.shape.all()), make([]int32, f.shape.all())}
+	return f.search(make([]farthest, sets), f.newUses(), setOf, slots, warm)
+}
+
+func (f *Future) newUses() uses {
+	return uses{make([]int32, f.shape.all()), make([]int32, f.shape.all())}
+}
+
+// search is optimum in memory that an earlier search may have used.
+func (f *Future) search(kept []farthest, use uses, setOf func(layer int32) int32, slots int, warm bool) (hits int64) {
+	clear(use.next)
+	clear(use.place)
+	for i := range kept {
+		kept[i] = kept[i][:0]
+	}
 	if warm {
 		f.warm(kept, use, setOf, slots)
 	}

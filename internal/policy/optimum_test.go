@@ -21,15 +21,20 @@ func drawSteps(rt *rapid.T, s Shape, most int) []Step {
 
 // bestHits is the most that a cache of some slots can hit.
 func bestHits(s Shape, steps []Step, slots int) int64 {
-	return best(s, steps, slots, false, func(int32) int64 { return 1 })
+	return best(s, steps, within(slots), false, func(int32) int64 { return 1 })
 }
 
-// best tries everything that slots can keep after each step, a set of experts as bits: the most that can be hit, where a hit counts worth.
-func best(s Shape, steps []Step, slots int, warm bool, worth func(layer int32) int64) int64 {
+// within holds what takes so many slots at most.
+func within(slots int) func(set uint32) bool {
+	return func(set uint32) bool { return ones(set) <= slots }
+}
+
+// best tries everything that memory can keep after each step, a set of experts as bits that fits: the most that can be hit, where a hit counts worth.
+func best(s Shape, steps []Step, fits func(set uint32) bool, warm bool, worth func(layer int32) int64) int64 {
 	states := map[uint32]int64{0: 0}
 	if warm {
 		for set := range uint32(1) << s.all() {
-			if ones(set) <= slots {
+			if fits(set) {
 				states[set] = 0
 			}
 		}
@@ -43,7 +48,7 @@ func best(s Shape, steps []Step, slots int, warm bool, worth func(layer int32) i
 		for kept, value := range states {
 			value += worth(step.Layer) * int64(ones(kept&needed))
 			for sub := kept | needed; ; sub = (sub - 1) & (kept | needed) {
-				if ones(sub) <= slots {
+				if fits(sub) {
 					next[sub] = max(next[sub], value)
 				}
 				if sub == 0 {
