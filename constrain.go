@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spillway/spillway/internal/chat/dialect"
 	"github.com/spillway/spillway/internal/grammar"
 	"github.com/spillway/spillway/internal/grammar/cfg"
 	"github.com/spillway/spillway/internal/mem"
@@ -14,14 +15,25 @@ import (
 )
 
 // A Limit holds answers to what was demanded of them. It is safe for concurrent use; nil demands nothing.
-type Limit struct{ kept *grammar.Kept }
+type Limit struct {
+	kept    *grammar.Kept
+	read    Dialects
+	assured dialect.Assured
+}
+
+// heldTo is the Constraint of one answer; an answer that is read in the dialects has calls that are assured.
+type heldTo struct {
+	*grammar.Matcher
+	read    Dialects
+	assured dialect.Assured
+}
 
 // Constraint returns what limits one answer, for Request.Constraint.
 func (l *Limit) Constraint() Constraint {
 	if l == nil {
 		return nil
 	}
-	return l.kept.Matcher()
+	return heldTo{l.kept.Matcher(), l.read, l.assured}
 }
 
 // Close gives back what the Limit holds, once its answers have ended.
@@ -53,7 +65,7 @@ func (m *Model) Constrain(ctx context.Context, r *Request, d Demand) (*Limit, er
 	switch {
 	case err == nil:
 		r.Dialects = w.read
-		return &Limit{kept}, nil
+		return &Limit{kept, w.read, w.assured}, nil
 	case errors.As(err, &full), ctx.Err() != nil:
 		return nil, err
 	case w.optional:

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/spillway/spillway/internal/calls"
+	"github.com/spillway/spillway/internal/chat/dialect"
 	"github.com/spillway/spillway/internal/grammar"
 	"github.com/spillway/spillway/internal/grammar/schema"
 )
@@ -80,6 +81,7 @@ type wanted struct {
 	optional bool // if it cannot be had the answer is free
 	kind     grammar.Kind
 	tools    []calls.Tool
+	assured  dialect.Assured
 }
 
 // wanted puts reasoning, calls and content together.
@@ -132,7 +134,7 @@ func (w *wanted) calls(o calls.Options) error {
 		return newFormError(FormStructuralTag, "", err)
 	}
 	if f != nil {
-		w.form = Form{Kind: FormStructuralTag, Format: f, Key: calls.Key(o)}
+		w.form, w.assured = Form{Kind: FormStructuralTag, Format: f, Key: calls.Key(o)}, o.Assured()
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 type Event = dialect.Event
 
 // Kinds of events. A call is CallBegin with a name, CallArguments, whose texts together are a JSON object, and
-// CallEnd.
+// CallEnd. A call that the Constraint makes sure of comes as it is generated; if the end of the answer cuts it off, it has
+// no CallEnd, and its arguments are the beginning of an object.
 const (
 	EventContent       = dialect.Content
 	EventReasoning     = dialect.Reasoning
@@ -85,8 +86,18 @@ func (m *Model) reader(r Request, prompt []int32) (*reply, error) {
 	if o.PromptOpen, err = m.opens(d.Reasoning, prompt); err != nil {
 		return nil, err
 	}
+	o.Assured = assured(r, d)
 	rep.parser, err = dialect.New(o)
 	return rep, err
+}
+
+// assured says which calls of an answer that is read in the dialects its constraint makes sure of. Texts and tokens that
+// end an answer do so in the midst of a call, too, which then is text.
+func assured(r Request, d Dialects) dialect.Assured {
+	if l, ok := r.Constraint.(heldTo); ok && l.read == d && len(r.Stop)+len(r.StopIDs) == 0 {
+		return l.assured
+	}
+	return dialect.Assured{}
 }
 
 // openTail is how many tokens at a prompt's end can hold the mark that opens the reasoning.

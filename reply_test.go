@@ -104,3 +104,64 @@ func TestReplyGenerated(t *testing.T) {
 		t.Error("an unknown dialect is fine")
 	}
 }
+
+// argumentPieces are the pieces of an answer's first call, and whether the call is complete.
+func argumentPieces(events []Event) (pieces []string, ended bool) {
+	for _, e := range events {
+		switch {
+		case e.Call > 0:
+		case e.Kind == EventCallArguments:
+			pieces = append(pieces, e.Text)
+		case e.Kind == EventCallEnd:
+			ended = true
+		}
+	}
+	return pieces, ended
+}
+
+// A call that the constraint makes sure of comes as it is written; what may turn out to be text is held back until then.
+func TestReplyAssured(t *testing.T) {
+	m := openTest(t, "", ModelOptions{Context: 256})
+	const args = `{"a": 17, "b": 4}`
+	call := "<tool_call>\n{\"name\": \"add\", \"arguments\": " + args + "}\n</tool_call>"
+	begun := call[:strings.Index(call, ` 4}`)]
+	for name, test := range map[string]struct {
+		demand  Demand
+		change  func(r *Request)
+		text    string
+		live    bool
+		content string
+	}{
+		"required":        {Demand{Call: CallRequired}, nil, call, true, ""},
+		"named":           {Demand{Call: CallNamed, Name: "add"}, nil, call, true, ""},
+		"auto":            {Demand{Strict: true}, nil, "So: " + call, true, "So:"},
+		"cut":             {Demand{Call: CallRequired}, nil, begun, true, ""},
+		"stop text":       {Demand{Call: CallRequired}, func(r *Request) { r.Stop = []string{"zzz"} }, call, false, ""},
+		"stop token":      {Demand{Call: CallRequired}, func(r *Request) { r.StopIDs = []int32{9} }, call, false, ""},
+		"content or call": {Demand{Form: Form{Kind: FormJSONObject}}, nil, call, false, ""},
+		"free":            {Demand{}, func(r *Request) { r.Constraint = nil }, call, false, ""},
+		"other dialects":  {Demand{Call: CallRequired}, func(r *Request) { r.Dialects.Reasoning = "qwen3" }, call, false, ""},
+		"free and cut":    {Demand{}, func(r *Request) { r.Constraint = nil }, begun, false, begun},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Request{IDs: []int32{1}, Tools: json.RawMessage(addTools), Dialects: Dialects{Tool: "hermes"}}
+			limit, err := m.Constrain(t.Context(), &r, test.demand)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer limit.Close()
+			if r.Constraint = limit.Constraint(); test.change != nil {
+				test.change(&r)
+			}
+			got, events := readAnswer(t, m, r, "Hi", test.text)
+			pieces, ended := argumentPieces(events)
+			all := strings.Join(pieces, "")
+			if live := len(pieces) > 1; live != test.live || ended != (len(pieces) > 0 && test.text != begun) || strings.TrimSpace(got.Content) != test.content {
+				t.Errorf("the pieces %q, complete: %v, and %q", pieces, ended, got.Content)
+			}
+			if len(pieces) > 0 && (got.ToolCalls[0] != ToolCall{Name: "add", Arguments: all} || !strings.HasPrefix(args, all)) {
+				t.Errorf("the pieces %q of %+v", pieces, got.ToolCalls)
+			}
+		})
+	}
+}

@@ -24,6 +24,8 @@ type Options struct {
 	Memory int64
 	// Threads is the number of compute threads; 0 is the physical cores that the process may use.
 	Threads int
+	// Files is where models are read from; nil is the system's file system. Tests let things go wrong in it.
+	Files vfs.FS
 }
 
 // Runtime owns what models share: the budget, the compute threads and the file system. It is safe
@@ -77,10 +79,13 @@ func New(o Options) (*Runtime, error) {
 	if err := machine.TrimBinary(); err != nil {
 		return nil, fmt.Errorf("giving back the page cache of the program: %w", err)
 	}
+	if o.Files == nil {
+		o.Files = vfs.OS()
+	}
 	processors := runtime.GOMAXPROCS(o.Threads + spareProcessors)
 	return &Runtime{
 		processors: processors, heapLimit: debug.SetMemoryLimit(-1),
-		limit: o.Memory, threads: o.Threads, fs: vfs.OS(), pool: kernel.NewPool(o.Threads),
+		limit: o.Memory, threads: o.Threads, fs: o.Files, pool: kernel.NewPool(o.Threads),
 		// The limit holds from the first plan on: what is loaded before (the tokenizer) is counted in
 		// it, so that a budget that is too small is refused with the one that would do.
 		ledger: budget.New(math.MaxInt64 / 4),

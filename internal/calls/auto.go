@@ -3,7 +3,6 @@ package calls
 import (
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/spillway/spillway/internal/chat/dialect"
 	"github.com/spillway/spillway/internal/grammar"
@@ -111,9 +110,7 @@ func (o *Options) open(openings []opening, first []string) grammar.Format {
 
 // otherText is text that has none of words and does not begin with one of first.
 func otherText(b *cfg.Builder, words, first []string) (cfg.Expr, error) {
-	l := regular.Within(b.Limits().Nodes)
-	l.Until = time.Now().Add(b.Limits().Time)
-	r := regular.NewBuilder(l)
+	r := regular.NewBuilder(grammar.RegularLimits(b))
 	spaces := strings.NewReplacer(`\[`, `\[[ \n\t\r]*`, `\{`, `\{[ \n\t\r]*`)
 	var beginnings []string
 	for _, text := range first {

@@ -57,6 +57,27 @@ func (o Options) Dialect() string {
 	return Dialect(o.Tool)
 }
 
+// Assured says which calls in an answer of the Format are sure to be well-formed.
+func (o Options) Assured() dialect.Assured {
+	name := dialect.ToolName(o.Dialect())
+	switch {
+	case dialect.ReasoningMarks(o.Tool, o.Reasoning).Kept, o.Mode == Auto && o.Then != nil:
+		return dialect.Assured{} // free text, or content of another form, may look like a call
+	case o.Mode != Auto || channelsOf(name) != nil:
+		return dialect.Assured{All: true}
+	}
+	var out dialect.Assured
+	for f := formOf(name); f != nil; f = f.also {
+		if f.trigger != "" {
+			out.Marks = append(out.Marks, o.named(f.trigger)...)
+		}
+		if f.start != "" {
+			out.Starts = append(out.Starts, o.named(f.start)...)
+		}
+	}
+	return out
+}
+
 // Key tells Options apart, but for Token and Then, for grammar.Source.Key.
 func Key(o Options) string {
 	b, err := json.Marshal(o)

@@ -51,10 +51,22 @@ func compiled(t *testing.T, f grammar.Format) *cfg.Grammar {
 	return g
 }
 
-// read reads an answer as its dialect does.
+// read reads a whole answer as its dialect does; as it comes, with its calls assured, it is the same.
 func read(t *testing.T, o Options, text string) *dialect.Message {
 	t.Helper()
-	d := dialect.Options{Tool: o.Dialect(), Reasoning: o.Reasoning, PromptOpen: o.PromptOpen}
+	m := readAs(t, o, dialect.Assured{}, text)
+	live := readAs(t, o, o.Assured(), strings.Split(text, "")...)
+	if m.Content() != live.Content() || m.Reasoning() != live.Reasoning() || !slices.Equal(m.Calls(), live.Calls()) {
+		t.Fatalf("%s: %q is read as %q, %q and %q, as it comes as %q, %q and %q", o.Tool, text,
+			m.Reasoning(), m.Content(), m.Calls(), live.Reasoning(), live.Content(), live.Calls())
+	}
+	return m
+}
+
+// readAs reads an answer in pieces.
+func readAs(t *testing.T, o Options, assured dialect.Assured, pieces ...string) *dialect.Message {
+	t.Helper()
+	d := dialect.Options{Tool: o.Dialect(), Reasoning: o.Reasoning, PromptOpen: o.PromptOpen, Assured: assured}
 	for _, tool := range o.Tools {
 		v, err := chat.ParseJSON(append([]byte{}, tool.Schema...))
 		p, _ := v.(*chat.Object)
@@ -68,7 +80,12 @@ func read(t *testing.T, o Options, text string) *dialect.Message {
 		t.Fatal(err)
 	}
 	var m dialect.Message
-	for _, e := range append(p.Write(text), p.Close()...) {
+	for _, text := range pieces {
+		for _, e := range p.Write(text) {
+			m.Add(e)
+		}
+	}
+	for _, e := range p.Close() {
 		m.Add(e)
 	}
 	return &m
@@ -245,7 +262,7 @@ func TestEnds(t *testing.T) {
 			form, begun := formOf(name), false
 			for i := range len(text) {
 				begun = begun || mode == Required || channelsOf(name) == nil && strings.HasPrefix(text, form.trigger) && i == len(form.trigger) && i > 0
-				if begun && m.MayEnd(at) && len(read(t, o, text[:i]).Calls()) == 0 {
+				if begun && m.MayEnd(at) && len(readAs(t, o, dialect.Assured{}, text[:i]).Calls()) == 0 {
 					t.Errorf("%s: %q may end before %q", name, text[:i], text[i:])
 				}
 				at = m.Step(at, text[i])

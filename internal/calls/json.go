@@ -23,7 +23,7 @@ func (w *writer) json(t *tool, s *schema.Schema, types schema.Types, words []str
 		return 0, noValue(s)
 	}
 	doc := &schema.Document{Schemas: slices.Clip(t.doc.Schemas)}
-	root := newNode(doc, s)
+	root := doc.Add(s.Where, s.Draft)
 	root.Types, root.AllOf = types, []*schema.Schema{s}
 	if len(words) > 0 {
 		root.AllOf = append(root.AllOf, plain(doc, s, words))
@@ -35,10 +35,10 @@ func (w *writer) json(t *tool, s *schema.Schema, types schema.Types, words []str
 // plain is values whose strings and names have none of the words in them.
 func plain(doc *schema.Document, like *schema.Schema, words []string) *schema.Schema {
 	pattern := anyOf(words)
-	has, text := newNode(doc, like), newNode(doc, like)
+	has, text := doc.Add(like.Where, like.Draft), doc.Add(like.Where, like.Draft)
 	has.Types, has.Pattern = schema.TypeString, &pattern
 	text.Not = has
-	all := newNode(doc, like)
+	all := doc.Add(like.Where, like.Draft)
 	all.Not, all.PropertyNames = has, text
 	all.Items, all.AdditionalProperties = all, all
 	return all

@@ -45,7 +45,7 @@ func (w *writer) constant(t *tool, s *schema.Schema, v *schema.Value, types sche
 		return 0, noValue(s)
 	}
 	doc := &schema.Document{Schemas: slices.Clip(t.doc.Schemas)}
-	doc.Root = newNode(doc, s)
+	doc.Root = doc.Add(s.Where, s.Draft)
 	doc.Root.Const, doc.Root.AllOf = v, []*schema.Schema{s}
 	if _, err := schema.CompileDocument(cfg.New(w.b.Limits()), doc, schema.Options{}); err != nil {
 		return 0, err

@@ -265,24 +265,18 @@ func (w *writer) long(s *schema.Schema, least, most int, words []string) (cfg.Ex
 		}
 		seconds[word[0]] += string(word[1])
 	}
-	units := []cfg.Expr{w.b.Runes(but(firsts)...)}
+	units := []cfg.Expr{w.but(firsts)}
 	for i := range len(firsts) {
-		units = append(units, w.b.Seq(w.b.Bytes(firsts[i:i+1]), w.b.Runes(but(firsts+seconds[firsts[i]])...)))
+		units = append(units, w.b.Seq(w.b.Bytes(firsts[i:i+1]), w.but(firsts+seconds[firsts[i]])))
 	}
 	return w.b.Repeat(w.b.Alt(units...), least, most), w.b.Err()
 }
 
-// but is all characters but some.
-func but(chars string) (out [][2]rune) {
-	next := rune(0)
-	for c := rune(0); c < 0x80; c++ {
-		for i := range len(chars) {
-			if rune(chars[i]) == c {
-				out = append(out, [2]rune{next, c - 1})
-				next = c + 1
-				break
-			}
-		}
+// but is any character but some of ASCII.
+func (w *writer) but(chars string) cfg.Expr {
+	var ranges [][2]rune
+	for _, c := range chars {
+		ranges = append(ranges, [2]rune{c, c})
 	}
-	return append(out, [2]rune{next, 0x10ffff})
+	return w.b.OtherRunes(ranges...)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/spillway/spillway/internal/chat"
@@ -40,9 +39,7 @@ type tool struct {
 }
 
 func newWriter(b *cfg.Builder, o *Options, name string) *writer {
-	l := regular.Within(b.Limits().Nodes)
-	l.Until = time.Now().Add(b.Limits().Time)
-	return &writer{b: b, o: o, name: name, words: regular.NewBuilder(l), languages: map[language]*regular.DFA{}}
+	return &writer{b: b, o: o, name: name, words: regular.NewBuilder(grammar.RegularLimits(b)), languages: map[language]*regular.DFA{}}
 }
 
 // calls are one call or, if there may be several, more.
@@ -132,16 +129,7 @@ func readTool(from *Tool) (*tool, error) {
 }
 
 // node is a schema of any value, to be narrowed.
-func (t *tool) node(like *schema.Schema) *schema.Schema { return newNode(t.doc, like) }
-
-func newNode(doc *schema.Document, like *schema.Schema) *schema.Schema {
-	s := &schema.Schema{
-		ID: len(doc.Schemas), Where: like.Where, Draft: like.Draft, Types: schema.AnyType,
-		MinLength: -1, MaxLength: -1, MinProperties: -1, MaxProperties: -1, MinItems: -1, MaxItems: -1, MinContains: -1, MaxContains: -1,
-	}
-	doc.Schemas = append(doc.Schemas, s)
-	return s
-}
+func (t *tool) node(like *schema.Schema) *schema.Schema { return t.doc.Add(like.Where, like.Draft) }
 
 // expand writes a text with holes.
 func (w *writer) expand(template string, holes map[string]cfg.Expr) (cfg.Expr, error) {

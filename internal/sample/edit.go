@@ -25,7 +25,7 @@ func (s *Sampler) edited(in *Input) (logits []float32, best int, err error) {
 		best, err = argmax(logits)
 	}
 	if err == errNone && len(logits) > 0 {
-		err = errForbidden
+		err = ErrForbidden
 	}
 	return logits, best, err
 }
@@ -139,7 +139,7 @@ func argmaxMasked(logits []float32, mask []uint64) (int, error) {
 	}
 	at, err := checkBest(best, at, len(logits))
 	if err == errNone && len(logits) > 0 {
-		err = errForbidden
+		err = ErrForbidden
 	}
 	return at, err
 }

@@ -57,8 +57,9 @@ type Input struct {
 }
 
 var (
-	errNone      = errors.New("no token can be chosen: there are no logits above -Inf")
-	errForbidden = errors.New("no token can be chosen: the request's constraints, allowed tokens, bad words and biases leave none")
+	errNone = errors.New("no token can be chosen: there are no logits above -Inf")
+	// ErrForbidden is of a request that leaves no token to choose.
+	ErrForbidden = errors.New("no token can be chosen: the request's constraints, allowed tokens, bad words and biases leave none")
 	errMany      = errors.New("too many logits to sample from; the largest vocabulary is 16777216")
 	errHistory   = errors.New("these parameters look at the tokens so far: choose by an Input with its History")
 	errPrompt    = errors.New("the prompt is no part of the history that is sampled by")

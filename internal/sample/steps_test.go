@@ -224,7 +224,7 @@ func TestChoicesAreAllowedAndAlone(t *testing.T) {
 		}
 		want := referenceLogits(p, in)
 		if err != nil {
-			if slices.Max(want) > math.Inf(-1) || !errors.Is(err, errForbidden) {
+			if slices.Max(want) > math.Inf(-1) || !errors.Is(err, ErrForbidden) {
 				t.Fatalf("%v, although tokens are left", err)
 			}
 			return
@@ -418,8 +418,8 @@ func TestMaskOfEndsAlone(t *testing.T) {
 	}
 	in.Mask = nil
 	in.Logits = []float32{never, never, never, 2}
-	if _, err := s.Choose(in); !errors.Is(err, errForbidden) {
-		t.Errorf("error %v, want %v", err, errForbidden)
+	if _, err := s.Choose(in); !errors.Is(err, ErrForbidden) {
+		t.Errorf("error %v, want %v", err, ErrForbidden)
 	}
 }
 

@@ -21,6 +21,9 @@ func (f channelForm) read(p *Parser) {
 	for {
 		switch i := p.scan(markers); {
 		case i < 0:
+			if !inside { // outside of messages an assured answer has no text
+				p.tail()
+			}
 			return
 		case i < len(f.ends) && inside:
 			p.leave()
@@ -44,6 +47,7 @@ func (f channelForm) first(p *Parser) bool {
 
 // message reads a header; it reports whether a body of text follows.
 func (f channelForm) message(p *Parser, i int) bool {
+	p.over = false
 	isCall, ok := f.head(p, i)
 	switch {
 	case !ok:

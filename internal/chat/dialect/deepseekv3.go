@@ -33,9 +33,10 @@ func deepseekV31Call(p *Parser) bool {
 
 // callArguments takes an object and adds the call.
 func (p *Parser) callArguments(name, id string) bool {
-	args, ok := p.object()
-	if ok {
-		p.pending = append(p.pending, call{name, id, args})
+	p.beginCall(name, id)
+	if !p.argumentObject() {
+		return false
 	}
-	return ok
+	p.endCall()
+	return true
 }

@@ -3,7 +3,8 @@
 //
 // A Parser takes text as it comes and gives events. What comes out depends on the text alone, not on how it was
 // cut: a marker that may be beginning is held back until it is decided, and a call is held back until it is
-// complete, for what is not a well-formed call is content as it stands, markers included. Nothing is evaluated.
+// complete, for what is not a well-formed call is content as it stands, markers included; Assured calls are not. Nothing
+// is evaluated.
 package dialect
 
 import (
@@ -32,6 +33,7 @@ type Options struct {
 	Tools     []Tool
 	// PromptOpen: the prompt has opened the reasoning.
 	PromptOpen bool
+	Assured    Assured
 }
 
 // None names no dialect.
@@ -41,7 +43,7 @@ const None = "none"
 type Kind uint8
 
 // The kinds of events. A call is CallBegin with Name and ID, CallArguments, whose texts together are a JSON
-// object, and CallEnd; calls do not overlap.
+// object, and CallEnd; calls do not overlap. Only an Assured call may lack its end.
 const (
 	Content Kind = iota
 	Reasoning
@@ -93,7 +95,7 @@ func New(o Options) (*Parser, error) {
 	if r == nil {
 		r = &reasoning{}
 	}
-	p := &Parser{tool: t, reasoning: r, promptOpen: o.PromptOpen, tools: map[string]*Tool{}}
+	p := &Parser{tool: t, reasoning: r, promptOpen: o.PromptOpen, tools: map[string]*Tool{}, assured: o.Assured, sure: o.Assured.All}
 	for i := range o.Tools {
 		p.tools[o.Tools[i].Name] = &o.Tools[i]
 	}

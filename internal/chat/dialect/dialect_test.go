@@ -54,21 +54,34 @@ type message struct {
 // parse reads an answer in pieces.
 func parse(t testing.TB, o Options, pieces ...string) message {
 	t.Helper()
+	return joined(t, eventsOf(t, o, pieces...))
+}
+
+func eventsOf(t testing.TB, o Options, pieces ...string) (events []Event) {
+	t.Helper()
 	p, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var events []Event
 	for _, piece := range pieces {
 		events = append(events, p.Write(piece)...)
 	}
-	return joined(t, append(events, p.Close()...))
+	return append(events, p.Close()...)
 }
 
 // joined puts the events of an answer together, and checks their order.
-func joined(t testing.TB, events []Event) (m message) {
+func joined(t testing.TB, events []Event) message {
 	t.Helper()
-	open := false
+	m, open := gathered(t, events)
+	if open {
+		t.Error("a call has no end")
+	}
+	return m
+}
+
+// gathered is joined of an answer whose last call may be open.
+func gathered(t testing.TB, events []Event) (m message, open bool) {
+	t.Helper()
 	for _, e := range events {
 		switch e.Kind {
 		case Content:
@@ -90,10 +103,7 @@ func joined(t testing.TB, events []Event) (m message) {
 			open = false
 		}
 	}
-	if open {
-		t.Error("a call has no end")
-	}
-	return m
+	return m, open
 }
 
 // bytesOf cuts a text at every byte.

@@ -19,6 +19,7 @@ type Marks struct {
 	Reopens    bool     // later, too
 	Bare       bool     // an answer without reasoning may begin with an end
 	Interrupts string   // ends the reasoning, too, and belongs to what follows
+	Kept       bool     // all of it is content, and so is read for calls
 	Wraps      []Wrap
 }
 
@@ -45,7 +46,7 @@ func ReasoningMarks(tool, reasoning string) Marks {
 	}
 	m := Marks{Name: r.name, Open: r.open, End: r.close, Reopens: r.anywhere, Bare: r.bare, Interrupts: r.interrupt}
 	if r.keep != "" {
-		m.Open, m.End = []string{r.keep}, []string{thinkClose}
+		m.Open, m.End, m.Kept = []string{r.keep}, []string{thinkClose}, true
 	}
 	if r.wrapClose != "" {
 		m.Wraps = append(m.Wraps, Wrap{r.wrapOpen, r.wrapClose, true})

@@ -20,24 +20,33 @@ func (f gemmaForm) call(p *Parser) bool {
 		return false
 	}
 	p.space()
-	args, ok := f.object(p, 0)
-	p.pending = append(p.pending, call{name: name, args: args})
-	return ok && p.last(f.end)
+	p.beginCall(name, "")
+	if !f.members(p, 0, p.member) {
+		return false
+	}
+	p.endMembers()
+	return p.last(f.end)
 }
 
 // object takes {key:value,…} and returns it as JSON.
 func (f gemmaForm) object(p *Parser, depth int) (string, bool) {
 	var m members
-	ok := p.list("{", "}", func() bool {
+	ok := f.members(p, depth, m.set)
+	return m.text(), ok
+}
+
+func (f gemmaForm) members(p *Parser, depth int, set func(key, value string)) bool {
+	return p.list("{", "}", func() bool {
 		key, ok := f.key(p)
 		if !ok || !p.spaced(":") {
 			return false
 		}
 		value, ok := f.value(p, depth)
-		m.set(key, value)
+		if ok {
+			set(key, value)
+		}
 		return ok
 	})
-	return m.text(), ok
 }
 
 func (f gemmaForm) key(p *Parser) (string, bool) {

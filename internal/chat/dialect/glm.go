@@ -37,7 +37,7 @@ func (f glmForm) read(p *Parser) bool {
 	if !ok || f.sep != "" && !p.last(f.sep) {
 		return false
 	}
-	var m members
+	p.beginCall(name, "")
 	for {
 		p.space()
 		if p.lit(f.end) {
@@ -54,8 +54,8 @@ func (f glmForm) read(p *Parser) bool {
 		if end < 0 {
 			return false
 		}
-		p.argument(&m, name, key, text)
+		p.argument(name, key, text)
 	}
-	p.pending = append(p.pending, call{name: name, args: m.text()})
+	p.endMembers()
 	return true
 }

@@ -18,18 +18,18 @@ func (f invokeForm) read(p *Parser) bool {
 	if p.space(); f.json && p.sees("{") {
 		return p.callArguments(name, "") && p.last(f.end)
 	}
-	var m members
+	p.beginCall(name, "")
 	for ; !p.lit(f.end); p.space() {
-		if !p.lit(f.param) || !f.parameter(p, &m, name) {
+		if !p.lit(f.param) || !f.parameter(p, name) {
 			return false
 		}
 	}
-	p.pending = append(p.pending, call{name: name, args: m.text()})
+	p.endMembers()
 	return true
 }
 
 // parameter takes KEY"> and the value.
-func (f invokeForm) parameter(p *Parser, m *members, tool string) bool {
+func (f invokeForm) parameter(p *Parser, tool string) bool {
 	key, ok := p.key(`"`)
 	if !ok {
 		return false
@@ -44,7 +44,7 @@ func (f invokeForm) parameter(p *Parser, m *members, tool string) bool {
 	}
 	if f.cdata && p.sees(cdataOpen) {
 		text, ok := p.cdata(f.paramEnd)
-		p.argument(m, tool, key, text)
+		p.argument(tool, key, text)
 		return ok
 	}
 	text, end := p.until(f.paramEnd)
@@ -53,15 +53,15 @@ func (f invokeForm) parameter(p *Parser, m *members, tool string) bool {
 	}
 	switch {
 	case isString:
-		m.set(key, string(quote(nil, text)))
+		p.member(key, string(quote(nil, text)))
 	case isJSON:
 		value, ok := literal(text)
 		if !ok {
 			value = string(quote(nil, text))
 		}
-		m.set(key, value)
+		p.member(key, value)
 	default:
-		p.argument(m, tool, key, text)
+		p.argument(tool, key, text)
 	}
 	return true
 }

@@ -178,27 +178,54 @@ func (p *Parser) object() (string, bool) {
 // callObject takes a JSON object that names a tool and its arguments, and adds the call.
 func (p *Parser) callObject() bool {
 	var c call
+	told := false
 	ok := p.jsonObject(0, func(key string) bool {
+		if isArguments(key) && c.name != "" && !told {
+			if p.beginCall(c.name, c.id); p.draft.live {
+				told = true
+				return p.argumentValue()
+			}
+		}
 		start := p.pos
 		if !p.jsonValue(1) {
 			return false
 		}
 		value := func() string { return string(p.buf[start:p.pos]) }
-		switch key {
-		case "name", "tool_name":
+		switch {
+		case key == "name" || key == "tool_name":
 			c.name, _ = unquote(value())
-		case "arguments", "parameters", "args":
+		case isArguments(key):
 			c.args = arguments(value())
-		case "id", "tool_call_id":
+		case key == "id" || key == "tool_call_id":
 			c.id, _ = unquote(value())
 		}
 		return true
 	})
-	if !ok || c.name == "" || c.args == "" {
+	switch {
+	case !ok || !told && (c.name == "" || c.args == ""):
+		return false
+	case !told:
+		p.draft = draft{call: c}
+	}
+	p.endCall()
+	return true
+}
+
+func isArguments(key string) bool { return key == "arguments" || key == "parameters" || key == "args" }
+
+// argumentValue takes the value that gives the arguments of a live call.
+func (p *Parser) argumentValue() bool {
+	if p.sees("{") {
+		return p.argumentObject()
+	}
+	start := p.pos
+	if !p.jsonValue(1) {
 		return false
 	}
-	p.pending = append(p.pending, c)
-	return true
+	text := arguments(string(p.buf[start:p.pos]))
+	p.drop()
+	p.argumentText(text)
+	return text != ""
 }
 
 // arguments returns the object that a value gives: itself, the text of a string, or none for null; else "".
@@ -220,8 +247,8 @@ func arguments(value string) string {
 
 // callArray takes a JSON array of at least one such object.
 func (p *Parser) callArray() bool {
-	n := len(p.pending)
-	return p.jsonArray(p.callObject) && len(p.pending) > n
+	n := p.found
+	return p.jsonArray(p.callObject) && p.found > n
 }
 
 // unquote decodes a JSON string; false if the text is none.

@@ -37,6 +37,7 @@ func kimiK3(p *Parser) {
 
 // k3Channel reads the opening of a channel, or a call in the one for tools, and returns what is open then.
 func (p *Parser) k3Channel(channel string) string {
+	p.over = false
 	name, _ := p.name()
 	if name == "call" && channel == "tools" {
 		p.try(k3Call)
@@ -69,7 +70,7 @@ func k3Call(p *Parser) bool {
 	if !ok || name == "" {
 		return false
 	}
-	var m members
+	p.beginCall(name, "")
 	for p.space(); !p.lit(k3Close + "call" + k3Sep); p.space() {
 		if !p.lit(k3Open + "argument") {
 			return false
@@ -82,26 +83,26 @@ func k3Call(p *Parser) bool {
 		if end < 0 {
 			return false
 		}
-		p.k3Argument(&m, name, attributes, text)
+		p.k3Argument(name, attributes, text)
 	}
-	p.pending = append(p.pending, call{name: name, args: m.text()})
+	p.endMembers()
 	return true
 }
 
-func (p *Parser) k3Argument(m *members, tool string, attributes map[string]string, text string) {
+func (p *Parser) k3Argument(tool string, attributes map[string]string, text string) {
 	key := attributes["key"]
 	switch attributes["type"] {
 	case "":
-		p.argument(m, tool, key, text)
+		p.argument(tool, key, text)
 		return
 	case "string":
 	default:
 		if value, ok := literal(text); ok {
-			m.set(key, value)
+			p.member(key, value)
 			return
 		}
 	}
-	m.set(key, string(quote(nil, text)))
+	p.member(key, string(quote(nil, text)))
 }
 
 // k3Attributes takes name="value" pairs up to the separator.

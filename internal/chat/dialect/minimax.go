@@ -13,7 +13,7 @@ func miniMaxM1(p *Parser, _ int) {
 // callObjects takes at least one call as a JSON object, up to end.
 func (p *Parser) callObjects(end string) bool {
 	for p.space(); ; p.space() {
-		if len(p.pending) > 0 && p.lit(end) {
+		if p.found > 0 && p.lit(end) {
 			return true
 		}
 		if !p.callObject() {

@@ -15,7 +15,7 @@ func m3Call(p *Parser) bool {
 	if !ok || !p.lit(`">`) {
 		return false
 	}
-	var m members
+	p.beginCall(name, "")
 	for !p.last(m3Mark + "</invoke>") {
 		key, ok := p.m3Key()
 		if !ok {
@@ -25,9 +25,9 @@ func m3Call(p *Parser) bool {
 		if !ok {
 			return false
 		}
-		m.set(key, value)
+		p.member(key, value)
 	}
-	p.pending = append(p.pending, call{name: name, args: m.text()})
+	p.endMembers()
 	return true
 }
 

@@ -23,9 +23,5 @@ func mistralCalls(p *Parser) bool {
 	if !p.spaced("[ARGS]") {
 		return false
 	}
-	if c.args, ok = p.object(); !ok {
-		return false
-	}
-	p.pending = append(p.pending, c)
-	return true
+	return p.callArguments(c.name, c.id)
 }

@@ -38,7 +38,7 @@ func museCalls(p *Parser) bool {
 	if !p.spaced("<atem:function_calls>") {
 		return false
 	}
-	for ; len(p.pending) == 0 || !p.lit("</atem:function_calls>"); p.space() {
+	for ; p.found == 0 || !p.lit("</atem:function_calls>"); p.space() {
 		if !p.lit(f.open) || !f.read(p) {
 			return false
 		}

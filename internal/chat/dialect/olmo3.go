@@ -4,7 +4,7 @@ package dialect
 func olmo3(p *Parser, _ int) {
 	p.try(func(p *Parser) bool {
 		for p.space(); ; p.space() {
-			if len(p.pending) > 0 && p.lit("</function_calls>") {
+			if p.found > 0 && p.lit("</function_calls>") {
 				return true
 			}
 			if !p.pyCall() {

@@ -29,6 +29,7 @@ type Parser struct {
 	reasoning  *reasoning
 	tools      map[string]*Tool
 	promptOpen bool
+	assured    Assured
 
 	resume func() (struct{}, bool)
 	yield  func(struct{}) bool
@@ -43,9 +44,15 @@ type Parser struct {
 	kind    Kind   // of the text that is passed on
 	trim    bool   // white space at its beginning is dropped
 	quiet   bool   // nothing but white space has come since a call or a closing mark
+	draft   draft  // the call that is read
 	pending []call // complete, but what surrounds them is not
+	found   int    // calls since the last decision, pending or sent
 	calls   int    // sent
 	events  []Event
+
+	sure    bool // a call that is read is Assured
+	telling bool // buf[mark:pos] are arguments of a live call
+	over    bool // the end of the answer was looked at since the last decision
 
 	steps int // bytes looked at, for tests
 }
@@ -107,7 +114,7 @@ func (p *Parser) at(i int) (byte, bool) {
 			return 0, false
 		}
 	}
-	if p.pos+i-p.safe >= maxHeld {
+	if p.pos+i-p.safe >= maxHeld && !p.sure {
 		return 0, false
 	}
 	return p.buf[p.pos+i], true
@@ -116,9 +123,14 @@ func (p *Parser) at(i int) (byte, bool) {
 // more waits for text; false if none will come.
 func (p *Parser) more() bool {
 	if p.eof {
+		p.over = true
 		return false
 	}
-	p.flush(false)
+	if p.telling {
+		p.tell(false)
+	} else {
+		p.flush(false)
+	}
 	p.yield(struct{}{})
 	return true
 }
@@ -199,12 +211,25 @@ func (p *Parser) enter(kind Kind) {
 
 // settle ends a try: the calls that it found are sent, or what it has read is text.
 func (p *Parser) settle(ok bool) {
-	if !ok {
+	switch {
+	case ok:
+		p.drop()
+		p.sendCalls()
+	case p.sure && p.over:
+		p.flush(true)
+		p.cutOff()
+	default:
+		if p.draft.live {
+			p.endLive()
+		}
 		p.pending = p.pending[:0]
 		p.safe = p.pos
-		return
 	}
-	p.drop()
+	p.found, p.over = 0, false
+}
+
+// sendCalls sends the calls that are complete.
+func (p *Parser) sendCalls() {
 	for _, c := range p.pending {
 		p.events = append(p.events,
 			Event{Kind: CallBegin, Call: p.calls, Name: c.name, ID: c.id},

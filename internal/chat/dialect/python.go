@@ -31,7 +31,7 @@ func (p *Parser) pyCall() bool {
 	if !ok || !p.spaced("(") {
 		return false
 	}
-	var m members
+	p.beginCall(name, "")
 	for comma := true; !p.lit(")"); {
 		key, ok := p.word(isPyName)
 		if !ok || !comma || !p.spaced("=") {
@@ -41,10 +41,10 @@ func (p *Parser) pyCall() bool {
 		if !ok {
 			return false
 		}
-		m.set(key, string(value))
+		p.member(key, string(value))
 		comma = p.spaced(",")
 	}
-	p.pending = append(p.pending, call{name: name, args: m.text()})
+	p.endMembers()
 	return true
 }
 

@@ -53,7 +53,7 @@ func (f xmlForm) function(p *Parser, outer string) bool {
 	if !ok || !p.lit(">") {
 		return false
 	}
-	var m members
+	p.beginCall(name, "")
 	for {
 		p.space()
 		if p.lit("</function>") {
@@ -70,9 +70,9 @@ func (f xmlForm) function(p *Parser, outer string) bool {
 		if !ok {
 			return false
 		}
-		p.argument(&m, name, key, text)
+		p.argument(name, key, text)
 	}
-	p.pending = append(p.pending, call{name: name, args: m.text()})
+	p.endMembers()
 	return true
 }
 

@@ -75,15 +75,18 @@ func reasonings() []reasoning {
 // plain reads reasoning that stands before content with calls.
 func (p *Parser) plain() {
 	r := p.reasoning
+	fresh := true // nothing but white space came before the content, or what the prompt opened
 	switch {
 	case r.keep != "" && p.promptOpen:
 		p.send(Event{Kind: Content, Text: r.keep})
 	case r.keep != "" || len(r.close) == 0:
 	case p.promptOpen || p.opened(r.open):
+		fresh = p.promptOpen
 		p.think()
 	case r.bare && p.opened(r.close):
+		fresh = false
 	}
-	p.content()
+	p.content(fresh)
 }
 
 // opened takes a mark at the beginning of the answer, with white space before it.
@@ -112,17 +115,15 @@ func (p *Parser) think() {
 	p.kind, p.trim = Content, true
 }
 
-// content passes content on and reads the calls in it.
-func (p *Parser) content() {
+// content passes content on and reads the calls in it; fresh: the answer, or the prompt's reasoning, is right before it.
+func (p *Parser) content(fresh bool) {
 	t, r := p.tool, p.reasoning
 	wrapped := r.wrapOpen == "" || p.opened([]string{r.wrapOpen})
 	if wrapped && r.wrapOpen != "" {
-		p.trim = true
+		p.trim, fresh = true, false
 	}
 	if t.start != nil {
-		if p.space(); !p.ended() && !p.follows(t.markers...) {
-			p.try(t.start)
-		}
+		p.begins(fresh)
 	}
 	markers := append(append([]string{}, t.markers...), r.drop...)
 	reopen := len(markers)
@@ -136,9 +137,12 @@ func (p *Parser) content() {
 	for {
 		switch i := p.scan(markers); {
 		case i < 0:
+			p.tail()
 			return
 		case i < len(t.markers):
+			p.trust(p.assured.Marks, len(t.markers[i]))
 			t.take(p, i)
+			p.sure = p.assured.All
 		case i < reopen:
 			p.leave()
 		case i < wrap:
@@ -148,6 +152,18 @@ func (p *Parser) content() {
 			markers[wrap] = ""
 		}
 	}
+}
+
+// begins reads a call that begins the content without a marker.
+func (p *Parser) begins(fresh bool) {
+	if p.space(); p.ended() || p.follows(p.tool.markers...) {
+		return
+	}
+	if fresh {
+		p.trust(p.assured.Starts, 0)
+	}
+	p.try(p.tool.start)
+	p.sure = p.assured.All
 }
 
 // again reads reasoning in the midst of content: white space before its mark is content.

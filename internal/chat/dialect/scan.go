@@ -133,7 +133,10 @@ func (p *Parser) key(end string) (string, bool) {
 }
 
 // try reads one call, or several that belong together.
-func (p *Parser) try(read func(p *Parser) bool) { p.settle(read(p)) }
+func (p *Parser) try(read func(p *Parser) bool) {
+	p.over = false
+	p.settle(read(p))
+}
 
 // section reads calls that stand between a mark, which has been taken, and end: each begins with open, which one
 // follows. Where the first does not begin well, the mark is text; text between later ones is content.
@@ -156,6 +159,7 @@ func (p *Parser) section(mark, open, end string, one func(p *Parser) bool) {
 		case 2:
 			p.try(first)
 		default:
+			p.tail()
 			return
 		}
 	}

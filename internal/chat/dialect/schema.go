@@ -175,6 +175,6 @@ func allowed(value string, types []string) bool {
 }
 
 // argument adds the raw text of an argument by the tool's schema.
-func (p *Parser) argument(m *members, tool, key, text string) {
-	m.set(key, p.typed(tool, p.schema(tool, key), text))
+func (p *Parser) argument(tool, key, text string) {
+	p.member(key, p.typed(tool, p.schema(tool, key), text))
 }
