@@ -188,6 +188,9 @@ type ModelOptions struct {
 	// Trace receives which experts every step chooses, for `spillway trace`; nil for none. A model that starts closes it when it is closed. One
 	// without experts does not start with it.
 	Trace io.WriteCloser
+	// ExpertLog logs which experts steps need, for what had to be read; nil: none. It takes a little of what slots of experts would have, and
+	// is given up when the memory changes. It never changes a result.
+	ExpertLog *ExpertLog
 	// Policy is which experts stay in memory: adaptive (the default), lru, lfu or static. It never changes a result.
 	Policy string
 	// Prediction is whether experts that a layer will probably need are read while the drive is idle: auto (the default; until

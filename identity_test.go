@@ -28,6 +28,7 @@ type metamorphic struct {
 	kv        string
 	policy    string // of experts
 	predict   string // likewise
+	log       bool   // likewise
 }
 
 // digestOf runs a prompt and eight greedy tokens, and digests all logits on the way.
@@ -67,6 +68,9 @@ func (w metamorphic) run(t *testing.T, path string, exact bool) outcome {
 	t.Helper()
 	defer kernel.Force(w.isa)()
 	o := ModelOptions{Context: 128, Sequences: w.sequences, HeadRows: 64, Chunk: w.chunk, Exact: exact, KV: w.kv, Policy: w.policy, Prediction: w.predict}
+	if w.log {
+		o.ExpertLog = new(ExpertLog)
+	}
 	rt, m := openNear(t, path, leastFor(t, path, w.threads, o)-heapMoves+w.budget, w.threads, o)
 	out := outcome{digests: make([]string, w.sequences)}
 	errs := make([]error, w.sequences)
@@ -85,7 +89,11 @@ func (w metamorphic) run(t *testing.T, path string, exact bool) outcome {
 	for _, u := range p.Placement.Units {
 		out.tiled = out.tiled || u.Tiles() > 1 || u.Parts[0].Rows < u.Parts[0].Matrix.Rows
 	}
-	if err := errors.Join(append(errs, m.Close(), rt.Close())...); err != nil {
+	errs = append(errs, m.Close())
+	if w.log {
+		errs = append(errs, o.ExpertLog.Close())
+	}
+	if err := errors.Join(append(errs, rt.Close())...); err != nil {
 		t.Fatalf("%+v: %v", w, err)
 	}
 	if used := rt.Ledger().Used; used != 0 {
@@ -155,6 +163,7 @@ func identity(t *testing.T, path string, exact bool, runs int, weights int64) {
 			budget: random.Int64N(weights / 8), threads: 1 + random.IntN(4), chunk: 1 + random.IntN(512),
 			isa: fast[random.IntN(len(fast))], sequences: 1 + random.IntN(4),
 			policy: []string{"adaptive", "lru", "lfu"}[random.IntN(3)], predict: []string{"auto", "on", "off"}[random.IntN(3)],
+			log: i%2 == 1,
 		}
 		if random.IntN(2) == 0 {
 			w.chunk = 1 + random.IntN(16)

@@ -84,7 +84,7 @@ func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) 
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Make(r)
+	p, log, err := o.planLogged(r)
 	if err == nil && c.lacking() > 0 {
 		err = c.tokErr
 	}
@@ -96,7 +96,7 @@ func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) 
 	if err := c.rt.begin(m); err != nil {
 		return nil, errors.Join(err, c.rt.end(m))
 	}
-	if err := m.start(ctx); err != nil {
+	if err := m.start(ctx, log); err != nil {
 		return nil, errors.Join(err, m.free(), c.rt.end(m))
 	}
 	m.loaded = time.Since(begin)
@@ -104,7 +104,8 @@ func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) 
 	return m, nil
 }
 
-func (m *Model) start(ctx context.Context) error {
+// start leases what the plan says, and so many bytes for a log of experts.
+func (m *Model) start(ctx context.Context, log int64) error {
 	files := make([]vfs.File, len(m.cat.Files))
 	for i := range files {
 		files[i] = m.cat.Files[i].File
@@ -139,11 +140,11 @@ func (m *Model) start(ctx context.Context) error {
 		return err
 	}
 	m.env = &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context}
-	if m.options.Trace != nil {
-		if m.trace, err = m.newTracer(m.options.Trace); err != nil {
-			return err
-		}
-		m.env.Routing = m.trace.visit
+	if err := m.startLog(log); err != nil {
+		return err
+	}
+	if m.env.Routing, err = m.routing(); err != nil {
+		return err
 	}
 	m.engine = engine.New(engine.Config{
 		Model: m.model, Cache: m.cache, Rows: rows, HeadRows: heads, Context: m.options.Context, Sequences: m.options.Sequences, Env: m.env,

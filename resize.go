@@ -29,6 +29,9 @@ func (rt *Runtime) SetMemory(bytes int64) error {
 		rt.limit = bytes
 		return nil
 	}
+	for _, m := range rt.open { // what a log takes is no part of what a model needs
+		m.options.ExpertLog.drop(errLogResized)
+	}
 	changes, err := rt.divide(bytes)
 	if err != nil {
 		return err

@@ -34,6 +34,33 @@ func (c *Checkpoint) newTracer(out io.WriteCloser) (*tracer, error) {
 	return &tracer{out, w}, err
 }
 
+// routing is who hears which experts are chosen: the trace and the log, if there are any.
+func (m *Model) routing() (func(layer int, v policy.Visit, ids []int32), error) {
+	log := m.options.ExpertLog
+	if !logged(m.CurrentPlan()) {
+		log = nil
+	}
+	if m.options.Trace != nil {
+		var err error
+		if m.trace, err = m.newTracer(m.options.Trace); err != nil {
+			return nil, err
+		}
+	}
+	switch t := m.trace; {
+	case t == nil && log == nil:
+		return nil, nil
+	case t == nil:
+		return log.visit, nil
+	case log == nil:
+		return t.visit, nil
+	default:
+		return func(layer int, v policy.Visit, ids []int32) {
+			t.visit(layer, v, ids)
+			log.visit(layer, v, ids)
+		}, nil
+	}
+}
+
 // visit is nn.Env.Routing. An error is kept by the writer until close.
 func (t *tracer) visit(layer int, v policy.Visit, ids []int32) {
 	if layer == 0 {

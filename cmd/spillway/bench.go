@@ -23,6 +23,7 @@ type benchCommand struct {
 	Repetitions int    `short:"r" help:"Runs of each test, after one to warm up. Default: 5." default:"5" placeholder:"N"`
 	Drive       bool   `help:"Show what the drive gives, by size of requests and how many are in flight, as it was last measured."`
 	Refresh     bool   `help:"With --drive: measure it again."`
+	predictionFlag
 }
 
 func (*benchCommand) Help() string {
@@ -163,12 +164,14 @@ func (c *benchCommand) run(s *session) error {
 	return s.interrupted(ctx, o.close(c.measure(ctx, s, o, tests)))
 }
 
-func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests []benchTest) error {
+func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests []benchTest) (err error) {
 	if o.Embedding() {
 		return errVectors(o)
 	}
-	options := spillway.ModelOptions{Context: s.flags.Context}
+	options := spillway.ModelOptions{Context: s.flags.Context, Prediction: c.Prediction, ExpertLog: new(spillway.ExpertLog)}
+	defer func() { err = errors.Join(err, options.ExpertLog.Close()) }()
 	for _, t := range tests {
+		options.ExpertLog.Tokens += int64(c.Repetitions+1) * int64(t.batch) * int64(t.positions())
 		options.Sequences = max(options.Sequences, t.batch)
 		if s.flags.Context == 0 {
 			options.Context = max(options.Context, t.positions())
@@ -198,7 +201,11 @@ func (c *benchCommand) measure(ctx context.Context, s *session, o *opened, tests
 	}
 	table.Limits = limitsOf(o, speeds)
 	for _, r := range results {
-		table.Rows = append(table.Rows, r.row(speeds))
+		row, err := r.row(speeds)
+		if err != nil {
+			s.tell(r.test.name() + ": " + unknown(err))
+		}
+		table.Rows = append(table.Rows, row)
 	}
 	return table.print(s, o, p)
 }
@@ -238,16 +245,24 @@ type benchResult struct {
 type benchRun struct {
 	speed float64
 	work  plan.Work
+	span  span // where what had to be read is still to be found out
 }
 
-func (r benchResult) row(speeds plan.Machine) benchRow {
+// row is the table's. An error says why what had to be read is not known, without which there is no fraction.
+func (r benchResult) row(speeds plan.Machine) (row benchRow, err error) {
 	median := r.runs[len(r.runs)/2]
+	if median.work.Required < 0 && median.span.log != nil {
+		n, failed := median.span.required()
+		if err = failed; err == nil {
+			median.work.Required = n
+		}
+	}
 	f := plan.RooflineOf(median.work, speeds)
 	return benchRow{
 		Test: r.test.name(), Batch: r.test.batch, Depth: r.test.depth,
 		Speed:    benchSpeed{Median: median.speed, Min: r.runs[0].speed, Max: r.runs[len(r.runs)-1].speed},
 		Roofline: benchRoofline{f.Limit, report.Figure(f.Fraction)},
-	}
+	}, err
 }
 
 func runTest(ctx context.Context, m *spillway.Model, t benchTest, repetitions int, next func(run int)) (benchResult, error) {
@@ -285,6 +300,7 @@ func runOnce(ctx context.Context, m *spillway.Model, t benchTest) (run benchRun,
 			return run, err
 		}
 	}
+	run.span = spanOf(m)
 	before, start := m.IO(), time.Now()
 	prompt := t.depth + max(t.prefill, 1)
 	if err := together(seats, func(i int) error { return generate(ctx, m, seats[i], i, prompt, max(t.decode, 1), t) }); err != nil {
@@ -292,6 +308,7 @@ func runOnce(ctx context.Context, m *spillway.Model, t benchTest) (run benchRun,
 	}
 	seconds := time.Since(start).Seconds()
 	io := m.IO().Sub(before)
+	run.span = span{log: run.span.log, from: run.span.to, to: spanOf(m).to, warm: true, io: io}
 	run.speed = float64(t.tokens()) / seconds
 	run.work = plan.Work{
 		Required: required(m.CurrentPlan(), io.Passed, io.Sweeps), Read: io.Read, Active: io.Passed, Seconds: seconds,

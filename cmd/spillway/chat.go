@@ -13,6 +13,7 @@ import (
 type chatCommand struct {
 	Model  string `arg:"" optional:"" help:"GGUF file, folder in Hugging Face layout, or known name. Default: the embedded Storyteller."`
 	System string `help:"System message." placeholder:"TEXT"`
+	predictionFlag
 	samplingFlags
 }
 
@@ -67,7 +68,7 @@ func (c *chatCommand) start(ctx context.Context, s *session, o *opened, text *te
 	}
 	s.tellTrained(o, max(s.flags.Context, c.MaxTokens))
 	if n := s.flags.Context; n > 0 {
-		m, err := s.startChat(ctx, o, text, n)
+		m, err := c.startChat(ctx, s, o, text, n)
 		return m, shorter(err, "context", n)
 	}
 	whole := o.Layout().Context
@@ -75,10 +76,10 @@ func (c *chatCommand) start(ctx context.Context, s *session, o *opened, text *te
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.startChat(ctx, o, text, n)
+	m, err := c.startChat(ctx, s, o, text, n)
 	for tries := 0; tries < 5 && noRoom(err) && n > contextStep; tries++ { // what was measured has moved
 		n -= max(n/10, 1)
-		m, err = s.startChat(ctx, o, text, n)
+		m, err = c.startChat(ctx, s, o, text, n)
 	}
 	if err == nil && n < whole && !s.flags.Quiet {
 		fmt.Fprintf(s.stderr, "context: %d of the model's %d tokens fit in %s\n", n, whole, report.Bytes(o.rt.Memory()))
@@ -86,12 +87,12 @@ func (c *chatCommand) start(ctx context.Context, s *session, o *opened, text *te
 	return m, err
 }
 
-func (s *session) startChat(ctx context.Context, o *opened, text *textLease, n int) (*spillway.Model, error) {
+func (c *chatCommand) startChat(ctx context.Context, s *session, o *opened, text *textLease, n int) (*spillway.Model, error) {
 	text.release()
 	if err := text.grow(textOf(n)); err != nil {
 		return nil, enough(err, text.cost(textOf(n)), fmt.Sprintf("the text of a conversation of %d tokens", n))
 	}
-	return s.start(ctx, o, spillway.ModelOptions{Context: n})
+	return s.start(ctx, o, spillway.ModelOptions{Context: n, Prediction: c.Prediction})
 }
 
 // textOf is about the bytes of a conversation that fills a context of n tokens.

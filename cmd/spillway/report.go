@@ -61,10 +61,15 @@ func notes(c *spillway.Checkpoint) []string {
 }
 
 // report says what an answer cost: as JSON on stdout, or as prose on stderr. The model is closed by
-// now, so that its memory is free for measurements.
-func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *plan.Plan, w plan.Work) error {
+// now, so that its memory is free for measurements. all is what it ran, where what had to be read is still to be found out.
+func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *plan.Plan, w plan.Work, all span) error {
 	if s.flags.Quiet && !s.flags.JSON {
 		return nil
+	}
+	if err := all.fill(r, &w); err != nil && s.flags.JSON {
+		s.tell(unknown(err))
+	} else if err != nil {
+		r.Notes = append(r.Notes, unknown(err))
 	}
 	if ctx.Err() == nil && r.FinishReason != spillway.FinishError {
 		speeds, err := o.Measure(p, s.flags.Exact)

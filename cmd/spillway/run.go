@@ -21,7 +21,7 @@ type runCommand struct {
 	Raw        bool   `help:"The prompt is the whole text: no chat template."`
 	PromptFile string `help:"Read the prompt from a file." placeholder:"FILE" type:"path"`
 	Trace      string `help:"Write which experts each step chose to a file, for spillway trace." placeholder:"FILE" type:"path"`
-	Prediction string `help:"Read experts that a layer will probably need while the drive is idle: on, off, or auto, until it measures as a loss. It never changes a result." enum:"auto,on,off" default:"auto"`
+	predictionFlag
 	formFlags
 	samplingFlags
 }
@@ -157,25 +157,26 @@ func (c *runCommand) answer(ctx context.Context, s *session, o *opened, prompt p
 		return err
 	}
 	defer release()
-	m, err := c.start(ctx, s, o, r, form.Kind != 0 || r.Sampling.ChangesLogits())
+	log := new(spillway.ExpertLog)
+	m, err := c.start(ctx, s, o, r, spillway.ModelOptions{Edited: form.Kind != 0 || r.Sampling.ChangesLogits(), ExpertLog: log})
 	if err != nil {
-		return err
+		return errors.Join(err, log.Close())
 	}
 	held, err := c.hold(ctx, m, &r, form)
 	if err != nil {
-		return errors.Join(err, m.Close())
+		return errors.Join(err, m.Close(), log.Close())
 	}
-	return generateAndReport(ctx, s, o, m, r, held)
+	return errors.Join(generateAndReport(ctx, s, o, m, r, held), log.Close())
 }
 
-// start plans for a request, and starts the model; edited says that it changes logits.
-func (c *runCommand) start(ctx context.Context, s *session, o *opened, r spillway.Request, edited bool) (*spillway.Model, error) {
+// start plans for a request, and starts the model.
+func (c *runCommand) start(ctx context.Context, s *session, o *opened, r spillway.Request, options spillway.ModelOptions) (*spillway.Model, error) {
 	planned := s.contextFor(o, r)
 	if n := o.MaxTokens(r, len(r.IDs)); n > planned-len(r.IDs) {
 		return nil, &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
 	}
 	var err error
-	options := spillway.ModelOptions{Context: planned, Prediction: c.Prediction, Edited: edited}
+	options.Context, options.Prediction = planned, c.Prediction
 	if options.Trace, err = c.traceFile(o); err != nil {
 		return nil, err
 	}
@@ -200,8 +201,8 @@ func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.M
 	if err := out.end(a != nil); err != nil || a == nil {
 		return errors.Join(failed, err, m.Close())
 	}
-	p, w, rep := m.CurrentPlan(), workOf(m, a), newReport(o, m, a)
-	rep.IO = report.IO{RequiredBytes: max(w.Required, 0), ReadBytes: w.Read, HitBytes: m.IO().Hit}
+	p, w, rep, all := m.CurrentPlan(), workOf(m, a), newReport(o, m, a), spanOf(m)
+	rep.IO = report.IO{ReadBytes: w.Read, HitBytes: m.IO().Hit}
 	if e := p.Experts; e != nil {
 		rep.Experts = expertsReport(e, m)
 	}
@@ -209,7 +210,7 @@ func generateAndReport(ctx context.Context, s *session, o *opened, m *spillway.M
 	if err := m.Close(); err != nil {
 		return errors.Join(failed, err)
 	}
-	if err := s.report(ctx, o, rep, p, w); err != nil {
+	if err := s.report(ctx, o, rep, p, w, all); err != nil {
 		return errors.Join(failed, err)
 	}
 	switch {

@@ -45,6 +45,7 @@ type serveCommand struct {
 	WriteTimeout time.Duration `help:"How long a client may take to read a piece of an answer. Default: 30s." default:"30s" placeholder:"TIME"`
 	OTLP         string        `help:"Address of an OpenTelemetry collector that takes traces over HTTP, such as http://127.0.0.1:4318." name:"otlp-endpoint" placeholder:"URL"`
 	LogFormat    string        `help:"Form of the log on stderr: text or json. Default: text." default:"text" enum:"text,json" placeholder:"FORMAT"`
+	predictionFlag
 	templateFlag
 	dialectFlags
 }
@@ -210,6 +211,7 @@ func (c *serveCommand) serve(ctx context.Context, s *session, rt *spillway.Runti
 		KeepAlive: keep,
 		Model: spillway.ModelOptions{
 			Context: s.flags.Context, Sequences: c.MaxSeqs, Queue: c.MaxWaiting, Shared: true, Exact: s.flags.Exact, KV: s.flags.KV, Policy: s.flags.Policy,
+			Prediction: c.Prediction,
 		},
 		Prepare: func(m *spillway.Checkpoint) error { return c.useTemplate(m) },
 		Loaded:  func(name string, m *spillway.Model) { tellLoaded(o.Log, name, m) },

@@ -11,16 +11,17 @@ type Future struct {
 	shape Shape
 	steps []Step
 	next  []int32 // by demand: the number (from 1) of the step that needs the expert next, 0 for never
+	first []int32 // by layer × Experts + expert: the step that needs it first
 }
 
-// NewFuture looks through a trace backwards. It takes 4 bytes for each demand, and keeps steps.
+// NewFuture looks through a trace backwards. It takes 4 bytes for each demand, and keeps steps; see FutureBytes.
 func NewFuture(s Shape, steps []Step) *Future {
 	n := 0
 	for _, step := range steps {
 		n += len(step.Experts)
 	}
-	f := &Future{s, steps, make([]int32, n)}
-	last := make([]int32, s.all())
+	f := &Future{s, steps, make([]int32, n), make([]int32, s.all())}
+	last := f.first // seen from the end
 	for i := len(steps) - 1; i >= 0; i-- {
 		step := steps[i]
 		n -= len(step.Experts)
@@ -38,20 +39,46 @@ func NewFuture(s Shape, steps []Step) *Future {
 //
 // What stays is what is needed soonest again; that is optimal because reading any expert costs the same.
 func (f *Future) Optimum(slots int) (hits int64) {
-	return f.optimum(1, func(int32) int32 { return 0 }, slots)
+	return f.optimum(1, together, slots, false)
 }
+
+func together(int32) int32 { return 0 }
 
 // OptimumByLayer is the same if every layer has slots slots of its own.
 func (f *Future) OptimumByLayer(slots int) (hits int64) {
-	return f.optimum(f.shape.Layers, func(layer int32) int32 { return layer }, slots)
+	return f.optimum(f.shape.Layers, func(layer int32) int32 { return layer }, slots, false)
 }
 
-func (f *Future) optimum(sets int, setOf func(layer int32) int32, slots int) (hits int64) {
-	kept := make([]farthest, sets)
-	use := uses{make([]int32, f.shape.all()), make([]int32, f.shape.all())}
+// leftOut is the set of layers that do not count.
+const leftOut = -1
+
+// optimum is the hits of the optimum with so many slots for each of some sets of layers. Warm: slots may hold any experts to begin with.
+func (f *Future) optimum(sets int, setOf func(layer int32) int32, slots int, warm bool) (hits int64) {
+	return f.search(make([]farthest, sets), f.newUses(), setOf, slots, warm)
+}
+
+func (f *Future) newUses() uses {
+	return uses{make([]int32, f.shape.all()), make([]int32, f.shape.all())}
+}
+
+// search is optimum in memory that an earlier search may have used.
+func (f *Future) search(kept []farthest, use uses, setOf func(layer int32) int32, slots int, warm bool) (hits int64) {
+	clear(use.next)
+	clear(use.place)
+	for i := range kept {
+		kept[i] = kept[i][:0]
+	}
+	if warm {
+		f.warm(kept, use, setOf, slots)
+	}
 	demand := 0
 	for _, step := range f.steps {
-		set := &kept[setOf(step.Layer)]
+		of := setOf(step.Layer)
+		if of == leftOut {
+			demand += len(step.Experts)
+			continue
+		}
+		set := &kept[of]
 		for _, e := range step.Experts {
 			at := step.Layer*int32(f.shape.Experts) + int32(e)
 			if use.place[at] > 0 {
@@ -68,6 +95,21 @@ func (f *Future) optimum(sets int, setOf func(layer int32) int32, slots int) (hi
 		}
 	}
 	return hits
+}
+
+// warm fills the slots with what is needed first.
+func (f *Future) warm(kept []farthest, use uses, setOf func(layer int32) int32, slots int) {
+	for at, first := range f.first {
+		of := setOf(int32(at / f.shape.Experts))
+		if first == 0 || of == leftOut {
+			continue
+		}
+		use.next[at] = first
+		set := &kept[of]
+		if set.add(use, int32(at)); len(*set) > slots {
+			set.remove(use, (*set)[0])
+		}
+	}
 }
 
 // uses says when an expert is needed next, and its place (from 1) in a heap, 0 for none.

@@ -19,20 +19,37 @@ func drawSteps(rt *rapid.T, s Shape, most int) []Step {
 	return steps
 }
 
-// bestHits tries everything that a cache of some slots can keep after each step: a set of experts as bits, → most hits so far.
+// bestHits is the most that a cache of some slots can hit.
 func bestHits(s Shape, steps []Step, slots int) int64 {
+	return best(s, steps, within(slots), false, func(int32) int64 { return 1 })
+}
+
+// within holds what takes so many slots at most.
+func within(slots int) func(set uint32) bool {
+	return func(set uint32) bool { return ones(set) <= slots }
+}
+
+// best tries everything that memory can keep after each step, a set of experts as bits that fits: the most that can be hit, where a hit counts worth.
+func best(s Shape, steps []Step, fits func(set uint32) bool, warm bool, worth func(layer int32) int64) int64 {
 	states := map[uint32]int64{0: 0}
+	if warm {
+		for set := range uint32(1) << s.all() {
+			if fits(set) {
+				states[set] = 0
+			}
+		}
+	}
 	for _, step := range steps {
 		var needed uint32
 		for _, e := range step.Experts {
 			needed |= 1 << (int(step.Layer)*s.Experts + int(e))
 		}
 		next := map[uint32]int64{}
-		for kept, hits := range states {
-			hits += int64(ones(kept & needed))
+		for kept, value := range states {
+			value += worth(step.Layer) * int64(ones(kept&needed))
 			for sub := kept | needed; ; sub = (sub - 1) & (kept | needed) {
-				if ones(sub) <= slots {
-					next[sub] = max(next[sub], hits)
+				if fits(sub) {
+					next[sub] = max(next[sub], value)
 				}
 				if sub == 0 {
 					break
@@ -41,11 +58,11 @@ func bestHits(s Shape, steps []Step, slots int) int64 {
 		}
 		states = next
 	}
-	best := int64(0)
-	for _, hits := range states {
-		best = max(best, hits)
+	most := int64(0)
+	for _, v := range states {
+		most = max(most, v)
 	}
-	return best
+	return most
 }
 
 func ones(x uint32) (n int) {

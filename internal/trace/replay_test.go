@@ -26,6 +26,7 @@ type made struct {
 	steps       int
 	promptEvery int // 0: never
 	promptRows  int
+	turnEvery   int // 0: layers take turns; else all layers use one router for so many steps, then the next one
 	at, layer   int
 }
 
@@ -44,8 +45,12 @@ func (m *made) Next() (Record, error) {
 		r.Decode, r.Prefill = 0, m.promptRows
 	}
 	var ids []int32
+	turn := m.layer
+	if m.turnEvery > 0 {
+		turn = m.at / m.turnEvery
+	}
 	for row := range r.Decode + r.Prefill {
-		ids = m.routers[m.layer%len(m.routers)].Experts(ids, m.layer, m.at+row*m.steps)
+		ids = m.routers[turn%len(m.routers)].Experts(ids, m.layer, m.at+row*m.steps)
 	}
 	for _, e := range ids {
 		r.Experts = append(r.Experts, uint16(e))
@@ -188,6 +193,19 @@ func TestDefaultAdapts(t *testing.T) {
 	out := x.replay(t, Setting{Policies: []string{"lfu", policy.Default}, Slots: x.sizes(2)})
 	if out[1].HitRate() < out[0].HitRate()+0.04 {
 		t.Errorf("adaptive hits %.3f, LFU %.3f", out[1].HitRate(), out[0].HitRate())
+	}
+}
+
+// Where what is busy changes, the default is better than both.
+func TestDefaultFollows(t *testing.T) {
+	m := making(8, 600, skew.Storyteller(64, 8, 1))
+	m.routers, m.turnEvery = append(m.routers, skew.New(skew.Storyteller(64, 8, 2)), skew.New(skew.Storyteller(64, 8, 3))), 200
+	x := m.load(t)
+	out := x.replay(t, Setting{Policies: []string{"lru", "lfu", policy.Default}, Slots: x.sizes(4, 6)})
+	for ; len(out) > 0; out = out[3:] {
+		if best := max(out[0].HitRate(), out[1].HitRate()); out[2].HitRate() < best+0.015 {
+			t.Errorf("%d slots: adaptive hits %.3f, the best of the others %.3f", out[2].Slots, out[2].HitRate(), best)
+		}
 	}
 }
 
