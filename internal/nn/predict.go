@@ -4,19 +4,24 @@ import (
 	"slices"
 
 	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/pager"
 )
 
-// predict tells the pager which experts block i will probably need: those that its router would choose if nothing were added
-// to x before. It changes no value.
-func (r *run) predict(i int, x []float32) {
-	if i >= len(r.m.blocks) || r.rows > fewRows {
+// predict tells the pager which experts the blocks to come will probably need: those that their routers would choose if nothing were
+// added to the stream before. It changes no value.
+func (r *run) predict() {
+	if r.rows > fewRows {
 		return
 	}
-	b := &r.m.blocks[i]
-	f, ok := b.ffn.(*moe)
-	if !ok || f.router.m.Order != nil || !r.env.Pager.Predicts() {
-		return
+	for ahead := 1; ahead <= pager.GuessLayers && r.at+ahead < len(r.m.blocks); ahead++ {
+		b := &r.m.blocks[r.at+ahead]
+		if f, ok := b.ffn.(*moe); ok && f.router.m.Order == nil && r.env.Pager.Predicts(ahead) {
+			r.predictBlock(b, f, r.stream)
+		}
 	}
+}
+
+func (r *run) predictBlock(b *block, f *moe, x []float32) {
 	data := r.env.Pager.Peek(f.router.m)
 	if data == nil {
 		return

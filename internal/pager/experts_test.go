@@ -311,11 +311,11 @@ func TestGuesses(t *testing.T) {
 		if err := b.sweep(t, -1); err != nil {
 			t.Fatal(err)
 		}
-		for i := 0; b.pager.Predicts() && i < 400; i++ {
+		for i := 0; b.pager.Predicts(1) && i < 400; i++ {
 			b.guess(t, i, right)
 		}
 		s := b.pager.Stats()
-		if s.Guesses == 0 || right != (s.GuessesUsed == s.Guesses) || right != (s.GuessesOff == 0) || right != b.pager.Predicts() {
+		if s.Guesses == 0 || right != (s.GuessesUsed == s.Guesses) || right != (s.GuessesOff == 0) || right != b.pager.Predicts(1) {
 			t.Errorf("guesses right: %v; %+v", right, s)
 		}
 		b.close(t)
