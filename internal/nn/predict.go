@@ -15,22 +15,24 @@ func (r *run) predict() {
 	}
 	for ahead := 1; ahead <= pager.GuessLayers && r.at+ahead < len(r.m.blocks); ahead++ {
 		b := &r.m.blocks[r.at+ahead]
-		if f, ok := b.ffn.(*moe); ok && f.router.m.Order == nil && r.env.Pager.Predicts(ahead) {
-			r.predictBlock(b, f, r.stream)
+		f, ok := b.ffn.(*moe)
+		if !ok || f.router.m.Order != nil || !r.env.Pager.Predicts(ahead) || !r.predictBlock(b, f) {
+			return
 		}
 	}
 }
 
-func (r *run) predictBlock(b *block, f *moe, x []float32) {
+// predictBlock is predict for one block; it reports whether the drive would have time for what another one needs.
+func (r *run) predictBlock(b *block, f *moe) (more bool) {
 	data := r.env.Pager.Peek(f.router.m)
 	if data == nil {
-		return
+		return false
 	}
 	mark, inputs := r.env.Arena.Mark(), len(r.inputs)
 	defer func() { r.env.Arena.Reset(mark); r.inputs = r.inputs[:inputs] }()
 	m, d := f.router.m, &f.desc
 	h := r.floats(r.rows * f.hidden)
-	r.norm(b.ffnNorm, h, x, f.hidden)
+	r.norm(b.ffnNorm, h, r.stream, f.hidden)
 	in := r.acts(h, f.hidden, m)
 	scores := r.floats(r.rows * d.Experts)
 	w := kernel.Weights{Type: m.Type, Rows: m.Rows, Cols: m.Cols, Data: data}
@@ -48,7 +50,7 @@ func (r *run) predictBlock(b *block, f *moe, x []float32) {
 			}
 		}
 	}
-	r.sweep.Predict(f.index, r.guessed)
+	return r.sweep.Predict(f.index, r.guessed)
 }
 
 // predictScratch adds what predict takes from the arena.

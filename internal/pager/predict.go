@@ -17,8 +17,8 @@ const (
 	PredictNever
 )
 
-// GuessLayers is how many layers ahead experts are predicted: where most experts are in memory the next layer's are soon read, and the
-// drive would rest.
+// GuessLayers is how many layers ahead experts are predicted at most: where most of them are in memory, what the next layer lacks is soon
+// read, and the drive would rest.
 const GuessLayers = 2
 
 const (
@@ -92,16 +92,16 @@ func (p *Pager) Peek(m *layout.Matrix) []byte {
 }
 
 // Predict says which experts one of the next GuessLayers layers will probably need, the most probable ones first. It is called after a
-// layer has asked, for the nearest one first. What is not in memory is read while nothing else is. It decides nothing but that: a layer
-// gets what it asks for.
-func (s *Sweep) Predict(layer int, experts []int32) {
+// layer has asked, for the nearest one first, and reports whether more may be said, of a layer further ahead. What is not in memory is read
+// while nothing else is. It decides nothing but that: a layer gets what it asks for.
+func (s *Sweep) Predict(layer int, experts []int32) (more bool) {
 	p := s.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := &p.experts.guess
 	ahead := layer - p.experts.layer
 	if s.done || p.experts.table == nil || ahead < 1 || ahead > GuessLayers || layer >= len(p.model.Experts) {
-		return
+		return false
 	}
 	if t := p.unfinishedGuess(); t != nil && int(t.layer) == layer && !slices.Contains(experts, t.expert) {
 		p.dropGuess()
@@ -114,6 +114,17 @@ func (s *Sweep) Predict(layer int, experts []int32) {
 	for range guessReads {
 		p.work.Signal()
 	}
+	return p.missing(g.wanted) < mostGuesses
+}
+
+// missing is how many guesses are not in memory, and not being read either. The lock is held.
+func (p *Pager) missing(of []guess) (n int) {
+	for _, w := range of {
+		if _, ok := p.experts.table.Holds(int(w.layer), int(w.expert)); !ok {
+			n++
+		}
+	}
+	return n
 }
 
 // nextGuess takes the next read of a guess, if nothing that is needed is read or waits for it. The lock is held.
