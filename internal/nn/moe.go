@@ -175,7 +175,7 @@ func (f *moe) forward(r *run, dst, x []float32) error {
 	if err := r.sweep.Ask(f.index, t.visit); err != nil {
 		return err
 	}
-	r.predict(r.at+1, r.stream)
+	r.predict()
 	gate, shared, err := f.common(r, in, x)
 	if err != nil {
 		return err

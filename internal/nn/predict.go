@@ -4,28 +4,35 @@ import (
 	"slices"
 
 	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/pager"
 )
 
-// predict tells the pager which experts block i will probably need: those that its router would choose if nothing were added
-// to x before. It changes no value.
-func (r *run) predict(i int, x []float32) {
-	if i >= len(r.m.blocks) || r.rows > fewRows {
+// predict tells the pager which experts the blocks to come will probably need: those that their routers would choose if nothing were
+// added to the stream before. It changes no value.
+func (r *run) predict() {
+	if r.rows > fewRows {
 		return
 	}
-	b := &r.m.blocks[i]
-	f, ok := b.ffn.(*moe)
-	if !ok || f.router.m.Order != nil || !r.env.Pager.Predicts() {
-		return
+	for ahead := 1; ahead <= pager.GuessLayers && r.at+ahead < len(r.m.blocks); ahead++ {
+		b := &r.m.blocks[r.at+ahead]
+		f, ok := b.ffn.(*moe)
+		if !ok || f.router.m.Order != nil || !r.env.Pager.Predicts(ahead) || !r.predictBlock(b, f) {
+			return
+		}
 	}
+}
+
+// predictBlock is predict for one block; it reports whether the drive would have time for what another one needs.
+func (r *run) predictBlock(b *block, f *moe) (more bool) {
 	data := r.env.Pager.Peek(f.router.m)
 	if data == nil {
-		return
+		return false
 	}
 	mark, inputs := r.env.Arena.Mark(), len(r.inputs)
 	defer func() { r.env.Arena.Reset(mark); r.inputs = r.inputs[:inputs] }()
 	m, d := f.router.m, &f.desc
 	h := r.floats(r.rows * f.hidden)
-	r.norm(b.ffnNorm, h, x, f.hidden)
+	r.norm(b.ffnNorm, h, r.stream, f.hidden)
 	in := r.acts(h, f.hidden, m)
 	scores := r.floats(r.rows * d.Experts)
 	w := kernel.Weights{Type: m.Type, Rows: m.Rows, Cols: m.Cols, Data: data}
@@ -43,7 +50,7 @@ func (r *run) predict(i int, x []float32) {
 			}
 		}
 	}
-	r.sweep.Predict(f.index, r.guessed)
+	return r.sweep.Predict(f.index, r.guessed)
 }
 
 // predictScratch adds what predict takes from the arena.

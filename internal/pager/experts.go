@@ -43,7 +43,7 @@ type expertSlot struct {
 	left   int32 // reads that have not ended
 	demand int32 // of the visit that runs that waits for it, or −1
 	state  state // idle, reading, ready or failed
-	guess  bool  // filled before a layer asked
+	guess  bool  // held for a layer to come; once that has asked: read for it before
 }
 
 // expertJob is one read of an expert: bytes of an extent of a slot, or a tile of the ring.
@@ -133,8 +133,10 @@ func (p *Pager) slotHome(slot int) []byte {
 // rebalance sets the shares of the layers by their use. The lock is held.
 func (p *Pager) rebalance() {
 	x := &p.experts
-	if x.guess.paused > 0 {
-		x.guess.paused--
+	for i := range x.guess.ahead {
+		if r := &x.guess.ahead[i]; r.paused > 0 {
+			r.paused--
+		}
 	}
 	if x.table == nil || p.ExpertsResident() {
 		return
@@ -280,7 +282,11 @@ func (s *Sweep) awaitExpert() error {
 	x := &p.experts
 	for len(x.arrived) == 0 {
 		if x.reading == 0 {
-			return errors.New("pager: internal error: no slot can be had for an expert")
+			if !p.letGo() {
+				return errors.New("pager: internal error: no slot can be had for an expert")
+			}
+			p.seat()
+			continue
 		}
 		if err := s.wait(); err != nil {
 			return err
@@ -295,8 +301,8 @@ func (p *Pager) beginVisit() {
 	x := &p.experts
 	n := len(x.visit.Demands)
 	x.slotOf, x.todo, x.arrived = x.slotOf[:n], x.todo[:0], x.arrived[:0]
+	p.endGuesses(x.layer)
 	p.judge(x.layer)
-	p.dropGuesses(x.layer)
 	x.table.Visit(x.layer, x.visit, x.slotOf)
 	for i, slot := range x.slotOf {
 		switch {
@@ -475,9 +481,11 @@ func (p *Pager) finishExpert(j expertJob, err error) {
 		t.state = failed
 		x.table.Discard(j.slot)
 	}
-	if t.demand < 0 {
+	switch {
+	case t.demand < 0 && t.guess: // its layer is still to come
+	case t.demand < 0:
 		x.table.Release(j.slot)
-	} else {
+	default:
 		x.arrived = append(x.arrived, t.demand)
 		t.demand = -1
 	}

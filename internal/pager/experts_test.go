@@ -298,49 +298,44 @@ func addExperts(m *layout.Model, count, used int) {
 	}
 }
 
-// Guesses that are right are used and read once; where all are wrong, guessing stops.
+// Guesses that are right are used and read once; where all are wrong, guessing stops: for the next layer and for the one after it each by
+// itself.
 func TestGuesses(t *testing.T) {
 	m := layouttest.Shape{Layers: 4, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 256}.Model()
 	addExperts(m, 16, 2)
 	request := plan.Request{Model: m, Align: 512, Budget: 4<<20 + layouttest.SweptBytes(m) + m.ExpertBytes()/3}
-	for _, right := range []bool{true, false} {
-		b := open(t, m, request, nil)
-		if n := b.plan.Experts.Slots; n < 8 || b.plan.Experts.Resident() {
-			t.Fatalf("%d slots", n)
+	for _, ahead := range []int{1, 2} {
+		for _, right := range []bool{true, false} {
+			b := open(t, m, request, nil)
+			if n := b.plan.Experts.Slots; n < 16 || b.plan.Experts.Resident() {
+				t.Fatalf("%d slots", n)
+			}
+			if err := b.sweep(t, -1); err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; b.pager.Predicts(ahead) && i < 120; i++ {
+				b.guess(t, i, ahead, right)
+			}
+			s := b.pager.Stats()
+			if s.Guesses < 64 || right != (s.GuessesUsed == s.Guesses) || right != (s.GuessesOff == 0) || right != b.pager.Predicts(ahead) ||
+				!b.pager.Predicts(pager.GuessLayers+1-ahead) {
+				t.Errorf("%d ahead, guesses right: %v; %+v", ahead, right, s)
+			}
+			b.close(t)
 		}
-		if err := b.sweep(t, -1); err != nil {
-			t.Fatal(err)
-		}
-		for i := 0; b.pager.Predicts() && i < 400; i++ {
-			b.guess(t, i, right)
-		}
-		s := b.pager.Stats()
-		if s.Guesses == 0 || right != (s.GuessesUsed == s.Guesses) || right != (s.GuessesOff == 0) || right != b.pager.Predicts() {
-			t.Errorf("guesses right: %v; %+v", right, s)
-		}
-		b.close(t)
 	}
 }
 
-// guess is a sweep whose layers use two experts each, which it predicts rightly or not.
-func (b *bench) guess(t failer, i int, right bool) {
+// guess is a sweep whose layers use two experts each. So many layers ahead it predicts one of them, or another one.
+func (b *bench) guess(t failer, i, ahead int, right bool) {
 	s, err := b.pager.Begin(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.End()
+	of := func(l int) int32 { return int32((i*7 + l) % 15) }
 	for l := range b.model.Experts {
-		e := int32((i*7 + l) % 15)
-		v := policy.Visit{Decode: 1, Demands: []policy.Demand{{Expert: e, Decode: 1}, {Expert: e + 1, Decode: 1}}}
-		g := e
-		if !right {
-			g = (e + 8) % 16
-		}
-		before := b.pager.Stats()
-		s.Predict(l, []int32{g})
-		for try := 0; try < 20 && b.pager.Stats().Guessed == before.Guessed; try++ {
-			time.Sleep(20 * time.Microsecond)
-		}
+		v := policy.Visit{Decode: 1, Demands: []policy.Demand{{Expert: of(l), Decode: 1}, {Expert: of(l) + 1, Decode: 1}}}
 		if err := s.Ask(l, v); err != nil {
 			t.Fatal(err)
 		}
@@ -353,6 +348,15 @@ func (b *bench) guess(t failer, i int, right bool) {
 					t.Fatal(err)
 				}
 			}
+		}
+		g := of(l + ahead)
+		if !right {
+			g = (g + 8) % 16
+		}
+		before := b.pager.Stats()
+		s.Predict(l+ahead, []int32{g})
+		for try := 0; try < 10 && b.pager.Stats().Guessed == before.Guessed; try++ {
+			time.Sleep(20 * time.Microsecond)
 		}
 	}
 }

@@ -47,7 +47,9 @@ func (p *Pager) shrinkSlots(n int) {
 		last := len(x.slots) - 1
 		to, ok := x.table.Vacate(last)
 		if !ok {
-			p.rested.Wait()
+			if !p.letGo() {
+				p.rested.Wait()
+			}
 			continue
 		}
 		if to >= 0 {

@@ -100,8 +100,7 @@ func (s *Sweep) End() {
 	p := s.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.dropGuesses(-1)
-	p.experts.guess.slots = p.experts.guess.slots[:0]
+	p.letGo()
 	for i := range p.slots {
 		if t := &p.slots[i]; t.state != idle && t.sweep == p.sweep {
 			p.drop(t)
