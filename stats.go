@@ -19,6 +19,9 @@ type Stats struct {
 
 	PromptTokens, AnswerTokens int64 // rows of prompts that were computed, tokens of answers that were given out
 	Steps                      int64
+	StepTime                   time.Duration // that the steps took
+	AnswerSteps                int64         // of them, those without rows of prompts
+	AnswerTime                 time.Duration
 	SweepWaits                 int64 // times that a sweep waited for more requests to share it
 	SweepWaited                time.Duration
 
@@ -44,7 +47,8 @@ func (m *Model) Stats() Stats {
 		},
 		Blocks: s.Cache.Blocks, BlocksUsed: s.Cache.Used, BlocksIdle: s.Cache.Idle, BlockTokens: kv.BlockTokens,
 		PrefixQueried: s.Cache.Queried, PrefixHit: s.Cache.Hit, Evictions: s.Cache.Evictions,
-		PromptTokens: s.PromptRows, AnswerTokens: s.Tokens, Steps: s.Steps, SweepWaits: s.SweepWaits, SweepWaited: s.SweepWaited,
+		PromptTokens: s.PromptRows, AnswerTokens: s.Tokens, Steps: s.Steps, StepTime: s.StepTime, AnswerSteps: s.AnswerSteps, AnswerTime: s.AnswerTime,
+		SweepWaits: s.SweepWaits, SweepWaited: s.SweepWaited,
 		Constraints: ConstraintStats{
 			Compiled: f.Compiled, CacheHits: f.Hits, Refused: f.Refused, CompileTime: f.Compiling, Masks: s.Masks, MaskTime: s.MaskTime, Forced: s.Forced,
 		},

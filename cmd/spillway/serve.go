@@ -35,11 +35,13 @@ type serveCommand struct {
 	MaxWaiting   int           `help:"Requests that wait for each model; one more is refused with 429. Default: 256." default:"256" placeholder:"N"`
 	MaxConns     int           `help:"Connections at a time. Default: up to 128, as they fit." placeholder:"N"`
 	KeepAlive    string        `help:"How long a model stays loaded without requests: 10m, 0, or forever, which is until another one needs its memory. Default: forever." default:"forever" placeholder:"TIME"`
+	ModelWait    time.Duration `help:"How long a request waits for a model that does not fit beside those in use; 0 refuses it at once. Default: 2m." default:"2m" placeholder:"TIME"`
 	APIKey       []string      `help:"Key that clients must bring (Authorization: Bearer or x-api-key); may be given several times." name:"api-key" sep:"none" placeholder:"KEY"`
 	APIKeyFile   string        `help:"File of such keys, one a line." name:"api-key-file" placeholder:"FILE"`
 	TLSCert      string        `help:"Certificate chain in PEM, for HTTPS." name:"tls-cert" placeholder:"FILE"`
 	TLSKey       string        `help:"Its private key." name:"tls-key" placeholder:"FILE"`
 	CORSOrigin   []string      `help:"Origin whose pages may call the server from browsers; * is all. May be given several times." name:"cors-origin" sep:"none" placeholder:"ORIGIN"`
+	AllowedHost  []string      `help:"Name that clients may call the server by, beside its addresses and localhost; * is any. May be given several times." name:"allowed-host" sep:"none" placeholder:"HOST"`
 	BodyLimit    string        `help:"Largest request. Default: 32MiB." default:"32MiB" placeholder:"SIZE"`
 	DrainTimeout time.Duration `help:"How long requests may go on after SIGTERM or SIGINT. Default: 30s." default:"30s" placeholder:"TIME"`
 	WriteTimeout time.Duration `help:"How long a client may take to read a piece of an answer. Default: 30s." default:"30s" placeholder:"TIME"`
@@ -71,6 +73,10 @@ func (c *serveCommand) check() error {
 		return usagef("--max-conns is %d; give a positive number", c.MaxConns)
 	case slices.ContainsFunc(c.APIKey, func(key string) bool { return strings.TrimSpace(key) == "" }):
 		return usagef("--api-key is empty; give a key, or leave the flag out to let everybody in")
+	case c.ModelWait < 0:
+		return usagef("--model-wait is %s; give a time such as 2m, or 0", c.ModelWait)
+	case slices.Contains(c.AllowedHost, ""):
+		return usagef("--allowed-host is empty; give a name, or * for any")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return usagef("--tls-cert and --tls-key go together")
 	case c.DrainTimeout <= 0 || c.WriteTimeout <= 0:
@@ -141,7 +147,7 @@ func (c *serveCommand) options(s *session) (server.Options, error) {
 		keys = append(keys, more...)
 	}
 	return server.Options{
-		Keys: keys, CORSOrigins: c.CORSOrigin, BodyLimit: limit, Connections: c.MaxConns, WriteTimeout: c.WriteTimeout, DrainTimeout: c.DrainTimeout,
+		Keys: keys, CORSOrigins: c.CORSOrigin, Host: c.Host, AllowedHosts: c.AllowedHost, BodyLimit: limit, Connections: c.MaxConns, WriteTimeout: c.WriteTimeout, DrainTimeout: c.DrainTimeout,
 		TLSCert: c.TLSCert, TLSKey: c.TLSKey, Version: buildVersion().Version,
 		Dialects: spillway.Dialects{Tool: c.Dialect, Reasoning: c.Reasoning}, Log: c.logger(s),
 	}, nil
@@ -190,6 +196,7 @@ func (c *serveCommand) run(s *session) error {
 		defer traces.Close()
 	}
 	metrics := admin.NewMetrics(traces)
+	metrics.Drive = bestOfDrive
 	options.Observer = metrics
 	ctx, stop := s.interruptible()
 	defer stop()
@@ -208,7 +215,7 @@ func (c *serveCommand) serve(ctx context.Context, s *session, rt *spillway.Runti
 	}
 	defer srv.Close()
 	srv.Models, err = pool.New(ctx, rt, specs, pool.Options{
-		KeepAlive: keep,
+		KeepAlive: keep, Wait: c.ModelWait,
 		Model: spillway.ModelOptions{
 			Context: s.flags.Context, Sequences: c.MaxSeqs, Queue: c.MaxWaiting, Shared: true, Exact: s.flags.Exact, KV: s.flags.KV, Policy: s.flags.Policy,
 			Prediction: c.Prediction,
@@ -226,6 +233,14 @@ func (c *serveCommand) serve(ctx context.Context, s *session, rt *spillway.Runti
 	ui.Mount(srv)
 	err = c.listen(ctx, s, srv, o)
 	return errors.Join(err, srv.Models.Close())
+}
+
+// bestOfDrive is what a drive gave when it was measured last, 0 if that was not lately.
+func bestOfDrive(device uint64) float64 {
+	if d := cachedProfile(device); d != nil {
+		return d.Best.Speed
+	}
+	return 0
 }
 
 // tellLoaded logs what a model was started with.

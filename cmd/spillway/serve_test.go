@@ -3,8 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +26,9 @@ func TestServeUsage(t *testing.T) {
 		"--body-limit much":           exitUsage,
 		"--api-key=":                  exitUsage, // as of a variable that is not set
 		"--tls-cert x":                exitUsage,
+		"--model-wait -1s":            exitUsage,
+		"--allowed-host=":             exitUsage,
+		"--tls-cert x --tls-key y":    exitFailed,
 		"--log-format xml":            exitUsage,
 		"--drain-timeout 0s":          exitUsage,
 		"--dialect martian":           exitUsage,
@@ -38,6 +44,21 @@ func TestServeUsage(t *testing.T) {
 		if got := s.main(append([]string{"serve"}, strings.Fields(args)...)); got != want {
 			t.Errorf("serve %s: exit code %d, want %d: %s", args, got, want, out)
 		}
+	}
+}
+
+// Files that make no certificate are found before a model is read: there is none here.
+func TestServeReadsTLSFilesFirst(t *testing.T) {
+	model := filepath.Join(t.TempDir(), "no-model.gguf")
+	if err := os.WriteFile(model, []byte("none"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, out := testSession(t, nil)
+	if got := s.main([]string{"serve", model, "--port", "0", "--tls-cert", "/none/cert.pem", "--tls-key", "/none/key.pem"}); got != exitFailed {
+		t.Errorf("exit code %d", got)
+	}
+	if text := fmt.Sprint(out); !strings.Contains(text, "TLS: open /none/cert.pem") || strings.Contains(text, "no-model") {
+		t.Error(text)
 	}
 }
 

@@ -167,7 +167,7 @@ func (s *soak) one(ctx context.Context, r *rand.Rand) {
 	case 4, 5:
 		s.answer(ctx, r, time.Duration(r.IntN(1500))*time.Millisecond)
 	case 6:
-		s.raw(r, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n{\"model\":\"m\",", true)
+		s.raw(r, "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n{\"model\":\"m\",", true)
 	case 7:
 		s.raw(r, "GET /v1/mod", false)
 	case 8:
@@ -279,7 +279,7 @@ func (s *soak) slow(r *rand.Rand) {
 	defer c.Close()
 	_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
 	text := body(r, `,"ignore_eos":true`)
-	_, _ = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+	_, _ = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
 	b := make([]byte, 16)
 	for range 20 {
 		_ = c.SetReadDeadline(time.Now().Add(time.Second))

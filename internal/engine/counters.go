@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spillway/spillway/internal/kv"
@@ -9,6 +10,9 @@ import (
 // Counters count what an engine did since it was made.
 type Counters struct {
 	Steps         int64
+	StepTime      time.Duration // that they took, choosing apart
+	AnswerSteps   int64         // of them, those without rows of prompts
+	AnswerTime    time.Duration
 	PromptRows    int64
 	AnswerRows    int64
 	Tokens        int64 // given out
@@ -64,6 +68,11 @@ func (e *Engine) count(parts []part, took time.Duration, masks *thoughts) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.counters.Steps++
+	e.counters.StepTime += took
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.seq.prompt() }) {
+		e.counters.AnswerSteps++
+		e.counters.AnswerTime += took
+	}
 	e.counters.Masks += int64(masks.masks)
 	e.counters.MaskTime += masks.took
 	e.gather.sweep(took)

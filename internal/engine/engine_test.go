@@ -185,6 +185,8 @@ func TestCompanyChangesNothing(t *testing.T) {
 	}
 	if c := b.Counters(); c.PromptRows+c.AnswerRows <= c.Steps {
 		t.Errorf("no step was shared: %+v", c)
+	} else if c.AnswerSteps < 1 || c.AnswerSteps >= c.Steps || c.AnswerTime <= 0 || c.AnswerTime >= c.StepTime {
+		t.Errorf("steps of answers alone: %+v", c)
 	}
 	b.settled(t)
 }

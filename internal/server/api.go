@@ -44,6 +44,8 @@ func errorType(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
 		return "authentication_error"
+	case status == http.StatusForbidden:
+		return "permission_error"
 	case status == http.StatusTooManyRequests:
 		return "rate_limit_error"
 	case status >= http.StatusInternalServerError:
@@ -79,6 +81,12 @@ func (s *Server) handle(pattern string, api *API, h Handler, public bool) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		x := exchangeOf(r)
 		x.api, x.pattern = api, pattern
+		if !public || changes(r.Method) {
+			if err := s.checkSite(r); err != nil {
+				x.fail(err)
+				return
+			}
+		}
 		if !public {
 			if err := s.keys.check(r); err != nil {
 				x.fail(err)

@@ -8,7 +8,7 @@ import (
 // basics are the server's own paths.
 func (s *Server) basics() {
 	s.HandlePublic("GET /health", plainAPI, s.health)
-	s.HandlePublic("GET /ready", plainAPI, s.health)
+	s.HandlePublic("GET /ready", plainAPI, s.ready)
 	s.HandlePublic("GET /version", plainAPI, func(x *Exchange) error {
 		return x.JSON(http.StatusOK, struct {
 			Version string `json:"version"`
@@ -29,4 +29,19 @@ func (s *Server) health(x *Exchange) error {
 	return x.JSON(status, struct {
 		Status string `json:"status"`
 	}{text})
+}
+
+// ready is health, and 503 while a model cannot be relied on.
+func (s *Server) ready(x *Exchange) error {
+	if s.state.Load() != stateReady {
+		return s.health(x)
+	}
+	broken := s.Models.Broken()
+	if len(broken) == 0 {
+		return s.health(x)
+	}
+	return x.JSON(http.StatusServiceUnavailable, struct {
+		Status string            `json:"status"`
+		Models map[string]string `json:"models"`
+	}{"broken", broken})
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
-	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/server/wire"
 )
 
@@ -36,16 +36,19 @@ func (x *Exchange) leaseParts(n int64) error {
 		return nil
 	}
 	err := x.lease(x.Server.bodies, n, "the values of a request")
-	var full *spillway.NoRoomError
-	if n > x.Server.bodies.total && errors.As(err, &full) { // else others give it back
-		return &Error{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, cause: err, Message: fmt.Sprintf(
-			"the request has too many values for the memory that is left: %v", err)}
+	var never *Error
+	if errors.As(err, &never) {
+		never.Message = "the request has too many values: " + never.Message
 	}
 	return err
 }
 
 // ReadBody reads the whole body.
 func (x *Exchange) ReadBody() ([]byte, error) {
+	if coding := x.Request.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return nil, &Error{Status: http.StatusUnsupportedMediaType, Code: CodeEncoding, Message: fmt.Sprintf(
+			"the request's body is encoded as %.40q; send it as it is", coding)}
+	}
 	limit := x.Server.options.BodyLimit
 	size, known := x.Request.ContentLength, x.Request.ContentLength >= 0
 	if !known {
@@ -63,6 +66,7 @@ func (x *Exchange) ReadBody() ([]byte, error) {
 		}
 		if ended || known {
 			_ = x.w.control.SetReadDeadline(time.Time{})
+			x.enter(phaseAnswer)
 			return data, nil
 		}
 		size = min(2*size, max(limit, size+1))
@@ -77,6 +81,7 @@ func (x *Exchange) fill(data *[]byte) (ended bool, err error) {
 		x.readDeadline()
 		k, err := x.Request.Body.Read((*data)[n:min(n+bodyPiece, cap(*data))])
 		*data = (*data)[:n+k]
+		x.received += int64(k)
 		switch {
 		case errors.Is(err, io.EOF):
 			return true, nil
@@ -87,9 +92,37 @@ func (x *Exchange) fill(data *[]byte) (ended bool, err error) {
 	return false, nil
 }
 
+// leastRate is the bytes per second that a body must come with on the whole, beyond the first ReadTimeout.
+const leastRate = 16 << 10
+
+// readDeadline bounds the next read of the body, and all of them together.
 func (x *Exchange) readDeadline() {
-	if t := x.Server.options.ReadTimeout; t > 0 {
-		_ = x.w.control.SetReadDeadline(time.Now().Add(t))
+	now, t := time.Now(), x.Server.options.ReadTimeout
+	if x.begun.IsZero() {
+		x.begun = now
+	}
+	whole := x.begun.Add(t + time.Duration(x.received)*time.Second/leastRate)
+	if next := now.Add(t); next.Before(whole) {
+		whole = next
+	}
+	_ = x.w.control.SetReadDeadline(whole)
+}
+
+// expectBody notes what the connection waits for. What is left of a body that nobody reads must come in time, too:
+// net/http waits for it before it answers.
+func (x *Exchange) expectBody() {
+	if x.Request.ContentLength == 0 {
+		x.enter(phaseAnswer)
+		return
+	}
+	x.enter(phaseBody)
+	_ = x.w.control.SetReadDeadline(time.Now().Add(x.Server.options.ReadTimeout))
+}
+
+// enter notes what the exchange's connection does now.
+func (x *Exchange) enter(p phase) {
+	if l := x.Server.full.Load(); l != nil && x.connection != nil {
+		l.enter(x.connection, p)
 	}
 }
 
@@ -101,7 +134,9 @@ func (x *Exchange) readError(err error) error {
 // leaseBody leases n more bytes of body. What cannot be leased is read and forgotten, so that the client sees
 // the answer.
 func (x *Exchange) leaseBody(n, limit int64) error {
+	x.enter(phaseAnswer) // where this waits, the client does not
 	err := x.lease(x.Server.bodies, bodyCost*n, "a request's body")
+	x.enter(phaseBody)
 	if err == nil || x.ctx.Err() != nil {
 		return err
 	}
@@ -109,11 +144,6 @@ func (x *Exchange) leaseBody(n, limit int64) error {
 	if longest := x.Server.longestText(); longest > 0 && size > longest {
 		return &Error{Status: http.StatusBadRequest, Code: CodeTooLong, cause: err, Message: fmt.Sprintf(
 			"the request of %d bytes is longer than any model's context holds", size)}
-	}
-	var full *spillway.NoRoomError
-	if errors.As(err, &full) {
-		return &Error{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, cause: err, Message: fmt.Sprintf(
-			"the request of %d bytes does not fit in the memory that is left: %v", size, err)}
 	}
 	return err
 }
@@ -125,6 +155,7 @@ func (x *Exchange) forget(limit int64) (size int64) {
 		x.readDeadline()
 		n, err := x.Request.Body.Read(piece)
 		size += int64(n)
+		x.received += int64(n)
 		if err != nil {
 			return size
 		}

@@ -21,7 +21,7 @@ func (x *Exchange) Constrain(h *pool.Held, r *spillway.Request, d spillway.Deman
 		e.cause = err
 		return nil, e
 	case err != nil:
-		return nil, err
+		return nil, x.Server.orNever(err, 0, 0)
 	}
 	x.Defer(limit.Close)
 	return limit, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/sample"
 	"github.com/spillway/spillway/internal/server/pool"
 	"github.com/spillway/spillway/internal/server/wire"
 )
@@ -32,7 +33,9 @@ const (
 	CodeTooLarge    Code = "request_too_large"
 	CodeBusy        Code = "rate_limit_exceeded"
 	CodeKey         Code = "invalid_api_key"
+	CodeForbidden   Code = "forbidden"
 	CodeNotFound    Code = "not_found"
+	CodeEncoding    Code = "unsupported_encoding"
 	CodeMethod      Code = "method_not_allowed"
 	CodeUnavailable Code = "unavailable"
 	CodeTimeout     Code = "timeout"
@@ -76,6 +79,8 @@ func classify(err error) *Error {
 		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid, Param: field.Path}
 	case errors.As(err, &unknown):
 		return &Error{Status: http.StatusNotFound, Code: CodeNoModel, Param: "model"}
+	case errors.Is(err, sample.ErrForbidden):
+		return &Error{Status: http.StatusBadRequest, Code: CodeInvalid}
 	case errors.As(err, &long):
 		return &Error{Status: http.StatusBadRequest, Code: CodeTooLong}
 	case errors.As(err, &tooLarge):
@@ -84,7 +89,7 @@ func classify(err error) *Error {
 		return &Error{Status: http.StatusTooManyRequests, Code: CodeBusy, RetryAfter: max(queue.RetryAfter, time.Second)}
 	case errors.As(err, &inUse), errors.As(err, &full):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, RetryAfter: busyAgain}
-	case errors.As(err, &small), errors.Is(err, spillway.ErrClosed):
+	case errors.As(err, &small), errors.Is(err, spillway.ErrClosed), errors.Is(err, errDrained):
 		return &Error{Status: http.StatusServiceUnavailable, Code: CodeUnavailable}
 	case errors.As(err, &deadline), errors.Is(err, context.DeadlineExceeded):
 		return &Error{Status: http.StatusGatewayTimeout, Code: CodeTimeout}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -27,8 +28,12 @@ type Exchange struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 	notes   []slog.Attr
-	leaving []func() // in the reverse order
-	holds   map[*purse]bool
+	leaving []func()         // in the reverse order
+	holds   map[*purse]int64 // bytes
+
+	connection net.Conn  // as net/http knows it; nil in some tests
+	begun      time.Time // when the body was first waited for
+	received   int64     // bytes of it
 }
 
 type exchangeKey struct{}
@@ -66,7 +71,7 @@ func (x *Exchange) leave() {
 func (x *Exchange) Model(name string) (*pool.Held, error) {
 	h, err := x.Server.Models.Acquire(x.ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, x.loading(name, err)
 	}
 	x.Note(slog.String("model", h.Name))
 	x.Defer(h.Release)

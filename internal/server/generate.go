@@ -90,7 +90,7 @@ func (x *Exchange) Embed(h *pool.Held, r spillway.EmbedRequest, text int64) ([]f
 	if err != nil && x.ctx.Err() != nil {
 		err = context.Cause(x.ctx)
 	}
-	return v, used, err
+	return v, used, x.outcome(h, err)
 }
 
 // Beams runs a beam search for a request that was prepared.
@@ -99,6 +99,7 @@ func (x *Exchange) Beams(h *pool.Held, r spillway.Request, o spillway.BeamOption
 	if err != nil && x.ctx.Err() != nil {
 		err = context.Cause(x.ctx)
 	}
+	err = x.outcome(h, err)
 	g := Generation{Model: h.Name, Prompt: len(r.IDs), Total: time.Since(x.Began), Err: err}
 	for _, b := range beams {
 		g.Answer += len(b.IDs)
@@ -128,7 +129,7 @@ func (x *Exchange) Encode(h *pool.Held, text int64, encode func() ([]int32, erro
 	case <-x.ctx.Done():
 		return nil, context.Cause(x.ctx)
 	}
-	release, err := x.Server.prompts.take(x.ctx, text*spillway.PromptCost, "a prompt", true)
+	release, err := x.Server.prompts.take(x.ctx, text*spillway.PromptCost, 0, "a prompt")
 	if err != nil {
 		if h.LongestToken > 0 && text > most*int64(h.LongestToken) {
 			return nil, tooLong(most)
@@ -202,6 +203,7 @@ func (x *Exchange) Generate(h *pool.Held, r spillway.Request) (*spillway.Answer,
 	if err == nil && a.FinishReason == spillway.FinishCancelled {
 		err = context.Cause(x.ctx)
 	}
+	err = x.outcome(h, err)
 	g := Generation{Model: h.Name, Request: x.ID, Trace: x.Request.Header.Get("traceparent"), Prompt: len(r.IDs), First: first, Total: time.Since(x.Began), Err: err}
 	if a != nil {
 		g.Cached, g.Answer, g.Reason = a.CachedTokens, len(a.IDs), a.FinishReason

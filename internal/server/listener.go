@@ -2,22 +2,67 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"time"
 )
 
 // A listener bounds the connections at a time: each has its memory leased before it is accepted. Where all
-// are taken, answers close theirs, and one that is idle for a while makes room for the next.
+// are taken, answers close theirs, and while somebody waits, one that has no complete request makes room for
+// the next.
 type listener struct {
 	net.Listener
 	seats chan struct{}
+	tls   bool
+	waits func() bool // somebody waits for a seat
 
-	mu     sync.Mutex
-	idle   map[net.Conn]time.Time // since when
-	closed chan struct{}
-	once   sync.Once
+	mu        sync.Mutex
+	open      map[net.Conn]*visit
+	reclaimed int64
+	closed    chan struct{}
+	once      sync.Once
+}
+
+// A visit is what a connection does.
+type visit struct {
+	phase phase
+	since time.Time
+}
+
+type phase uint8
+
+const (
+	phaseHeader phase = iota // its first request, or the header of one, is not complete
+	phaseIdle                // it is between two requests
+	phaseBody                // a body is not complete
+	phaseAnswer              // it has its request; it stays
+)
+
+// How long a connection stays in a phase at least before it is closed to make room for one that waits.
+const (
+	restHeader = 250 * time.Millisecond // headers come with the connection
+	restTLS    = time.Second            // or after some turns of a handshake
+	restIdle   = time.Second            // its client is hardly about to use it
+	restBody   = 5 * time.Second
+)
+
+// rest is how long a connection may be in a phase while others wait; 0: as long as it likes.
+func (l *listener) rest(p phase) time.Duration {
+	switch p {
+	case phaseHeader:
+		if l.tls {
+			return restTLS
+		}
+		return restHeader
+	case phaseIdle:
+		return restIdle
+	case phaseBody:
+		return restBody
+	}
+	return 0
 }
 
 // listen opens a port whose connections have small buffers. As many as may be open may wait for that.
@@ -27,12 +72,12 @@ func listen(ctx context.Context, address string, seats int) (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listening on %s: %w", address, err)
 	}
-	shortBacklog(l.(*net.TCPListener), seats)
-	return newListener(l, seats), nil
-}
-
-func newListener(l net.Listener, seats int) *listener {
-	return &listener{Listener: l, seats: make(chan struct{}, seats), idle: map[net.Conn]time.Time{}, closed: make(chan struct{})}
+	port := l.(*net.TCPListener)
+	shortBacklog(port, seats)
+	return &listener{
+		Listener: l, seats: make(chan struct{}, seats), waits: func() bool { return someoneWaits(port) },
+		open: map[net.Conn]*visit{}, closed: make(chan struct{}),
+	}, nil
 }
 
 // Accept is part of net.Listener.
@@ -50,7 +95,7 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // seat waits for room for one more connection.
 func (l *listener) seat() error {
-	const again = 20 * time.Millisecond // others may have become idle
+	const again = 20 * time.Millisecond // others may have come to rest
 	for {
 		select {
 		case l.seats <- struct{}{}:
@@ -59,7 +104,9 @@ func (l *listener) seat() error {
 			return net.ErrClosed
 		default:
 		}
-		l.closeIdle()
+		if l.waits() {
+			l.reclaim()
+		}
 		timer := time.NewTimer(again)
 		select {
 		case l.seats <- struct{}{}:
@@ -79,39 +126,71 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// becomes notes whether a connection is between two requests.
-func (l *listener) becomes(c net.Conn, idle bool) {
+// becomes notes what net/http says of a connection.
+func (l *listener) becomes(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew, http.StateActive: // the first byte of a request has come
+		l.enter(c, phaseHeader)
+	case http.StateIdle:
+		l.enter(c, phaseIdle)
+	default:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.open, c)
+	}
+}
+
+// enter notes a connection's phase. What is between accepting and closing is known; others are not.
+func (l *listener) enter(c net.Conn, p phase) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if idle {
-		l.idle[c] = time.Now()
-	} else {
-		delete(l.idle, c)
+	v := l.open[c]
+	if v == nil {
+		v = &visit{since: time.Now()}
+		l.open[c] = v
+	}
+	if v.phase != p {
+		v.phase, v.since = p, time.Now()
 	}
 }
 
 // full reports whether a further connection would have to wait. Answers close theirs then.
 func (l *listener) full() bool { return len(l.seats) == cap(l.seats) }
 
-// rest is how long a connection was idle at least that is closed to make room: its client is hardly about to
-// use it.
-const rest = time.Second
+// counts are the connections that are open, those that may be, and those that had to make room.
+func (l *listener) counts() (open, most int, reclaimed int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open), cap(l.seats), l.reclaimed
+}
 
-// closeIdle closes the connection that was idle the longest.
-func (l *listener) closeIdle() {
+// reclaim closes the connection that has been without a complete request for the longest, beyond what its phase allows.
+func (l *listener) reclaim() {
 	l.mu.Lock()
 	var oldest net.Conn
-	before := time.Now().Add(-rest)
-	for c, since := range l.idle {
-		if since.Before(before) {
-			oldest, before = c, since
+	longest := time.Duration(0)
+	for c, v := range l.open {
+		rest := l.rest(v.phase)
+		if over := time.Since(v.since) - rest; rest > 0 && over > longest {
+			oldest, longest = c, over
 		}
 	}
-	delete(l.idle, oldest)
+	if oldest != nil {
+		delete(l.open, oldest)
+		l.reclaimed++
+	}
 	l.mu.Unlock()
 	if oldest != nil {
-		_ = oldest.Close()
+		_ = plain(oldest).Close()
 	}
+}
+
+// plain is a connection without TLS, whose end waits for nobody.
+func plain(c net.Conn) net.Conn {
+	if t, ok := c.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c
 }
 
 // A conn gives its seat back when it is closed.

@@ -12,6 +12,8 @@ const (
 	socketBytes = 32 << 10 // a socket's buffers are set to
 
 	fewConns = 8 // are served on the smallest budget
+
+	answersShare = 32 // of the memory is for answers
 )
 
 // within is a share of the memory, in bounds.
@@ -44,9 +46,9 @@ func (s *Server) leaseAhead() error {
 	}{
 		{&s.bodies, s.within(64, 1<<20, 32<<20), "bodies of requests"},
 		{&s.prompts, s.within(32, 3<<20, 128<<20), "prompts"},
-		{&s.answers, s.within(32, 1<<20, 128<<20), "answers"},
+		{&s.answers, s.within(answersShare, 1<<20, 128<<20), "answers"},
 	} {
-		if *p.purse, err = newPurse(s.rt, p.bytes, p.what); err != nil {
+		if *p.purse, err = s.newPurse(p.bytes, p.what); err != nil {
 			return err
 		}
 	}

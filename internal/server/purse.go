@@ -3,14 +3,12 @@ package server
 import (
 	"context"
 	"sync"
-
-	"github.com/spillway/spillway"
 )
 
 // A purse is memory that the server has leased before its models took the rest. What does not fit is leased
 // from the runtime where there is room, else it waits.
 type purse struct {
-	rt      *spillway.Runtime
+	s       *Server
 	total   int64
 	release func()
 
@@ -19,25 +17,26 @@ type purse struct {
 	given chan struct{} // closed and replaced when bytes come back
 }
 
-func newPurse(rt *spillway.Runtime, bytes int64, what string) (*purse, error) {
-	release, err := rt.Reserve(bytes, what)
+func (s *Server) newPurse(bytes int64, what string) (*purse, error) {
+	release, err := s.rt.Reserve(bytes, what)
 	if err != nil {
 		return nil, err
 	}
-	return &purse{rt: rt, total: bytes, release: release, free: bytes, given: make(chan struct{})}, nil
+	return &purse{s: s, total: bytes, release: release, free: bytes, given: make(chan struct{})}, nil
 }
 
-// take leases n bytes until release is called. If wait is false, or if no waiting would make room, it fails
-// with a *NoRoomError where there is none.
-func (p *purse) take(ctx context.Context, n int64, what string, wait bool) (release func(), err error) {
+// take leases n bytes until release is called, for who holds so many of the purse already. It waits for others only for
+// who holds nothing: two that wait for each other's part would wait for ever. Where there is no room it fails with a
+// *NoRoomError; it says so to the client where there never will be.
+func (p *purse) take(ctx context.Context, n, held int64, what string) (release func(), err error) {
 	for {
 		given, ok := p.try(n)
 		if ok {
 			return sync.OnceFunc(func() { p.give(n) }), nil
 		}
-		release, err := p.rt.Reserve(n, what)
-		if err == nil || n > p.total || !wait {
-			return release, err
+		release, err := p.s.borrow(n, what)
+		if err == nil || n > p.total || held > 0 {
+			return release, p.s.orNever(err, p.total, held)
 		}
 		select {
 		case <-given:
@@ -65,17 +64,16 @@ func (p *purse) give(n int64) {
 	p.given = make(chan struct{})
 }
 
-// lease takes from a purse until the exchange ends. It waits for others only while the exchange holds nothing
-// of the purse: two that wait for each other's part would wait for ever.
+// lease takes from a purse until the exchange ends.
 func (x *Exchange) lease(p *purse, n int64, what string) error {
-	release, err := p.take(x.ctx, n, what, !x.holds[p])
+	release, err := p.take(x.ctx, n, x.holds[p], what)
 	if err != nil {
 		return err
 	}
 	if x.holds == nil {
-		x.holds = map[*purse]bool{}
+		x.holds = map[*purse]int64{}
 	}
-	x.holds[p] = true
+	x.holds[p] += n
 	x.Defer(release)
 	return nil
 }

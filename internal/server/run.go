@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -24,12 +23,9 @@ func (s *Server) Listen(ctx context.Context, address string) (net.Listener, erro
 // long as Options.DrainTimeout says, ends the rest, and returns nil; a second end is not waited for.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	h := s.httpServer(l)
-	if s.options.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(s.options.TLSCert, s.options.TLSKey)
-		if err != nil {
-			return fmt.Errorf("TLS: %w", err)
-		}
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+	s.loopback.Store(isLoopback(l.Addr()))
+	if s.certificate != nil {
+		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{*s.certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- h.Serve(l) }()
@@ -50,11 +46,16 @@ func (s *Server) httpServer(l net.Listener) *http.Server {
 		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	if own, ok := l.(*listener); ok {
+		own.tls = s.certificate != nil
 		s.full.Store(own)
-		h.ConnState = func(c net.Conn, state http.ConnState) { own.becomes(c, state == http.StateIdle) }
+		h.ConnState = own.becomes
+		h.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
 	}
 	return h
 }
+
+// connKey is where the context of a request has its connection.
+type connKey struct{}
 
 // grace is how long requests have to answer that they were ended.
 const grace = 5 * time.Second
@@ -80,4 +81,13 @@ func (s *Server) drain(h *http.Server, failed <-chan error) error {
 		err = errors.Join(err, serve)
 	}
 	return err
+}
+
+// Connections are those that are open, those that may be, and how many had to make room because they had no complete
+// request while others waited.
+func (s *Server) Connections() (open, most int, reclaimed int64) {
+	if l := s.full.Load(); l != nil {
+		return l.counts()
+	}
+	return 0, s.conns, 0
 }

@@ -3,9 +3,11 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -18,6 +20,8 @@ import (
 type Options struct {
 	Keys         []string // API keys; none: everybody may come
 	CORSOrigins  []string // that browsers may call from; "*" is all
+	Host         string   // that the server was told to listen on; a name that clients may use
+	AllowedHosts []string // further names that they may use; with some, others are refused on every address
 	BodyLimit    int64    // bytes of a request's body
 	Connections  int      // at a time at most
 	Serial       int      // prompts that are rendered and encoded at a time
@@ -81,12 +85,16 @@ type Server struct {
 	bodies  *purse          // for bodies of requests
 	prompts *purse          // for prompts until they are ids
 	answers *purse          // for long answers, several at once, and probabilities
+	lent    atomic.Int64    // beyond the purses, to requests
 	encode  chan struct{}   // those that render or encode now
 	base    context.Context // of all exchanges
 	end     context.CancelCauseFunc
 	state   atomic.Int32 // what a stateXxx says
 	full    atomic.Pointer[listener]
 	leases  []func() // that Close gives back
+
+	certificate *tls.Certificate // nil: no TLS
+	loopback    atomic.Bool      // only this machine reaches the listener
 }
 
 // What a server does now.
@@ -103,6 +111,13 @@ func New(rt *spillway.Runtime, o Options) (*Server, error) {
 	s := &Server{rt: rt, options: o, log: o.Log, mux: http.NewServeMux(), keys: newKeys(o.Keys), began: time.Now()}
 	s.base, s.end = context.WithCancelCause(context.Background())
 	s.encode = make(chan struct{}, o.Serial)
+	if o.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(o.TLSCert, o.TLSKey)
+		if err != nil {
+			return nil, fmt.Errorf("TLS: %w", err)
+		}
+		s.certificate = &pair
+	}
 	if err := s.leaseAhead(); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("the server's own memory: %w", err)
@@ -177,6 +192,8 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) *Exchange {
 		x.ID = NewID("req-")
 	}
 	x.w = &writer{ResponseWriter: w, control: http.NewResponseController(w), timeout: s.options.WriteTimeout, full: s.full.Load()}
+	x.connection, _ = r.Context().Value(connKey{}).(net.Conn)
+	x.expectBody()
 	x.ctx, x.cancel = context.WithCancelCause(r.Context())
 	stop := context.AfterFunc(s.base, func() { x.cancel(context.Cause(s.base)) })
 	x.Defer(func() { stop() })

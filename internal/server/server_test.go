@@ -154,7 +154,7 @@ func TestBodies(t *testing.T) {
 func TestBodyThatStops(t *testing.T) {
 	s := start(t, server.Options{ReadTimeout: 50 * time.Millisecond})
 	c := dial(t, s)
-	fmt.Fprintf(c, "POST /test/echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+	fmt.Fprintf(c, "POST /test/echo HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
 	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil || answer.StatusCode != http.StatusBadRequest {
 		t.Errorf("%v %v", answer, err)
@@ -262,7 +262,7 @@ func TestClientLeaves(t *testing.T) {
 func TestClientStopsReading(t *testing.T) {
 	s := start(t, server.Options{WriteTimeout: 100 * time.Millisecond, DrainTimeout: time.Minute})
 	c := dial(t, s)
-	if _, err := fmt.Fprint(c, "GET /test/flood HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+	if _, err := fmt.Fprint(c, "GET /test/flood HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
@@ -323,7 +323,7 @@ func TestConnections(t *testing.T) {
 	s := start(t, server.Options{Connections: 2})
 	get := func(c net.Conn) error {
 		c.SetDeadline(time.Now().Add(20 * time.Second))
-		if _, err := fmt.Fprint(c, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		if _, err := fmt.Fprint(c, "GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
 			return err
 		}
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)

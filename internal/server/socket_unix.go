@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // smallBuffers caps the buffers of a socket, and of the connections that it accepts.
@@ -25,4 +27,22 @@ func shortBacklog(l *net.TCPListener, n int) {
 	if c, err := l.SyscallConn(); err == nil {
 		_ = c.Control(func(fd uintptr) { _ = syscall.Listen(int(fd), n) })
 	}
+}
+
+// someoneWaits reports whether a connection waits to be accepted; true where nobody knows.
+func someoneWaits(l *net.TCPListener) bool {
+	c, err := l.SyscallConn()
+	if err != nil {
+		return true
+	}
+	waits := true
+	_ = c.Control(func(fd uintptr) {
+		list := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(list, 0)
+		for errors.Is(err, syscall.EINTR) { // by the scheduler's signals
+			n, err = unix.Poll(list, 0)
+		}
+		waits = err != nil || n > 0
+	})
+	return waits
 }

@@ -13,13 +13,13 @@ var api = &server.API{Name: "admin", Prefix: "/admin", Error: server.PlainError}
 func Mount(s *server.Server, m *Metrics) {
 	s.HandlePublic("GET /metrics", api, func(x *server.Exchange) error {
 		t := newText()
-		StateOf(s).write(t)
+		m.StateOf(s).write(t)
 		m.write(t)
 		x.Writer().Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, err := x.Writer().Write(t.bytes())
 		return err
 	})
-	s.Handle("GET /admin/state", api, func(x *server.Exchange) error { return x.JSON(http.StatusOK, StateOf(s)) })
+	s.Handle("GET /admin/state", api, func(x *server.Exchange) error { return x.JSON(http.StatusOK, m.StateOf(s)) })
 	s.Handle("GET /admin/budget", api, func(x *server.Exchange) error { return x.JSON(http.StatusOK, memoryOf(s)) })
 	s.Handle("POST /admin/budget", api, setBudget)
 }

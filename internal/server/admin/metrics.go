@@ -15,6 +15,10 @@ import (
 
 // Metrics count what the server is told of answers. They are the server's Observer.
 type Metrics struct {
+	// Drive says what a drive gives at best, in bytes per second, 0 if nobody has measured it; nil: nobody has.
+	Drive  func(device uint64) float64
+	meters meters
+
 	mu     sync.Mutex
 	models map[string]*modelMetrics
 	traces *tracing.Exporter // nil: none

@@ -12,10 +12,18 @@ import (
 
 // State is what the server holds and does at one moment. Sizes are in bytes; counters are since a model was loaded.
 type State struct {
-	Version string  `json:"version"`
-	Uptime  float64 `json:"uptime_seconds"`
-	Memory  Memory  `json:"memory"`
-	Models  []Model `json:"models"`
+	Version     string      `json:"version"`
+	Uptime      float64     `json:"uptime_seconds"`
+	Memory      Memory      `json:"memory"`
+	Connections Connections `json:"connections"`
+	Models      []Model     `json:"models"`
+}
+
+// Connections are those of clients.
+type Connections struct {
+	Open      int   `json:"open"`
+	Limit     int   `json:"limit"`
+	Reclaimed int64 `json:"reclaimed"` // that had to make room, for want of a complete request, while others waited
 }
 
 // Memory is the ledger, and what the operating system counts beside it.
@@ -45,10 +53,13 @@ type Model struct {
 	Loaded   bool       `json:"loaded"`
 	Users    int        `json:"users"`
 	Expires  *time.Time `json:"expires"`
+	Broken   *string    `json:"broken"`  // why it cannot be relied on; null: it can
+	Failed   int64      `json:"failed"`  // tries to read its weights
 	Weights  *Weights   `json:"weights"` // of a loaded model, like what follows
 	KV       *KV        `json:"kv"`
 	Requests *Requests  `json:"requests"`
 	Drive    *Drive     `json:"drive"`
+	Rates    *Rates     `json:"rates"`
 	Forms    *Forms     `json:"structured_output"`
 }
 
@@ -81,6 +92,9 @@ type Requests struct {
 	PromptTokens int64            `json:"prompt_tokens"`
 	AnswerTokens int64            `json:"answer_tokens"`
 	Steps        int64            `json:"steps"`
+	StepTime     float64          `json:"step_seconds"`
+	AnswerSteps  int64            `json:"decode_steps"` // those without rows of prompts
+	AnswerTime   float64          `json:"decode_step_seconds"`
 	SweepWaits   int64            `json:"sweep_waits"`
 	SweepWaited  float64          `json:"sweep_waited_seconds"`
 }
@@ -112,10 +126,21 @@ type Drive struct {
 }
 
 // StateOf looks at a server.
-func StateOf(s *server.Server) State {
+func (m *Metrics) StateOf(s *server.Server) State {
 	st := State{Version: s.Version(), Uptime: time.Since(s.Began()).Seconds(), Memory: memoryOf(s), Models: []Model{}}
-	for _, m := range s.Models.List() {
-		st.Models = append(st.Models, modelOf(m))
+	c := &st.Connections
+	c.Open, c.Limit, c.Reclaimed = s.Connections()
+	broken := s.Models.Broken()
+	for _, x := range s.Models.List() {
+		one := modelOf(x)
+		if why, ok := broken[x.Name]; ok {
+			one.Broken = &why
+		}
+		if x.Model != nil {
+			r := m.meters.rates(x, m.Drive)
+			one.Rates = &r
+		}
+		st.Models = append(st.Models, one)
 	}
 	return st
 }
@@ -140,7 +165,7 @@ func memoryOf(s *server.Server) Memory {
 }
 
 func modelOf(s pool.State) Model {
-	m := Model{Name: s.Name, Family: s.Family, Type: s.Type, Bytes: s.Bytes, Loaded: s.Loaded, Users: s.Users}
+	m := Model{Name: s.Name, Family: s.Family, Type: s.Type, Bytes: s.Bytes, Loaded: s.Loaded, Users: s.Users, Failed: s.Failed}
 	if !s.Expires.IsZero() {
 		m.Expires = &s.Expires
 	}
@@ -158,7 +183,8 @@ func modelOf(s pool.State) Model {
 	}
 	m.Requests = &Requests{
 		Running: x.Running, Waiting: x.Waiting, Preempted: x.Preempted, Finished: x.Finished, PromptTokens: x.PromptTokens,
-		AnswerTokens: x.AnswerTokens, Steps: x.Steps, SweepWaits: x.SweepWaits, SweepWaited: x.SweepWaited.Seconds(),
+		AnswerTokens: x.AnswerTokens, Steps: x.Steps, StepTime: x.StepTime.Seconds(), AnswerSteps: x.AnswerSteps, AnswerTime: x.AnswerTime.Seconds(),
+		SweepWaits: x.SweepWaits, SweepWaited: x.SweepWaited.Seconds(),
 	}
 	m.Drive = &Drive{
 		Read: io.Read, Hit: io.Hit, Passed: io.Passed, Reads: io.Requests, Busy: io.Busy.Seconds(), Wait: io.Wait.Seconds(),
@@ -178,6 +204,9 @@ func (s State) write(t *text) {
 	t.gauge("spillway_uptime_seconds", "Since the server started.", s.Uptime)
 	t.gauge("go_goroutines", "Goroutines that exist.", float64(runtime.NumGoroutine()))
 	s.Memory.write(t)
+	t.gauge("spillway_connections", "Of clients, now.", float64(s.Connections.Open))
+	t.gauge("spillway_connections_limit", "That may be open at a time.", float64(s.Connections.Limit))
+	t.counter("spillway_connections_reclaimed_total", "Closed for want of a complete request, while others waited.", float64(s.Connections.Reclaimed))
 	for i := range s.Models {
 		s.Models[i].write(t)
 	}
@@ -203,11 +232,9 @@ func (m *Memory) write(t *text) {
 
 func (m *Model) write(t *text) {
 	l := label{"model_name", m.Name}
-	loaded := 0.0
-	if m.Loaded {
-		loaded = 1
-	}
-	t.gauge("spillway_model_loaded", "1 while the model is loaded.", loaded, l)
+	t.gauge("spillway_model_loaded", "1 while the model is loaded.", truth(m.Loaded), l)
+	t.gauge("spillway_model_broken", "1 while the model's files cannot be relied on; /ready says why.", truth(m.Broken != nil), l)
+	t.counter("spillway_model_failures_total", "Tries to read the model's weights that failed.", float64(m.Failed), l)
 	t.gauge("spillway_model_bytes", "Of the model's tensors.", float64(m.Bytes), l)
 	if m.Weights == nil {
 		return
@@ -216,7 +243,15 @@ func (m *Model) write(t *text) {
 	m.KV.write(t, l)
 	m.Requests.write(t, l)
 	m.Drive.write(t, l)
+	m.Rates.write(t, l)
 	m.Forms.write(t, l)
+}
+
+func truth(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func (f *Forms) write(t *text, l label) {
@@ -254,6 +289,9 @@ func (r *Requests) write(t *text, l label) {
 	t.gauge("vllm:num_requests_waiting", "Requests that wait for room.", float64(r.Waiting), l)
 	t.counter("vllm:num_preemptions_total", "Times that a running request gave way.", float64(r.Preempted), l)
 	t.counter("spillway_steps_total", "Steps of the engine.", float64(r.Steps), l)
+	t.counter("spillway_step_seconds_total", "That they took.", r.StepTime, l)
+	t.counter("spillway_decode_steps_total", "Steps without rows of prompts.", float64(r.AnswerSteps), l)
+	t.counter("spillway_decode_step_seconds_total", "That they took.", r.AnswerTime, l)
 	t.counter("spillway_sweep_waits_total", "Times that a sweep waited for more requests to share it.", float64(r.SweepWaits), l)
 	t.counter("spillway_sweep_waited_seconds_total", "For how long.", r.SweepWaited, l)
 }

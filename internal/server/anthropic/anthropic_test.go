@@ -99,6 +99,8 @@ func TestRefused(t *testing.T) {
 		`{"model":"storyteller","max_tokens":1,"messages":[{"role":"user","content":"x"}],"tools":[{"type":"bash_1"}]}`:     "tools[0].type",
 		`{"model":"storyteller","max_tokens":1,"messages":[{"role":"user","content":"x"}],"tool_choice":{"type":"any"}}`:    "no tools",
 		`{"model":"storyteller","max_tokens":1,"messages":[{"role":"user","content":"x"}],"thinking":{"type":"sometimes"}}`: "thinking.type",
+		ask + `,"stop_sequences":[` + strings.Repeat(`"x",`, 64) + `"x"]}`:                                                  "stop_sequences has 65 texts; at most 64",
+		ask + `,"stop_sequences":["x",""]}`:                                                                                 "stop_sequences has an empty text at 1",
 	} {
 		var e errorBody
 		s.Post("/v1/messages", 400, body, &e)

@@ -62,10 +62,8 @@ func (b *body) check(answers bool) error {
 	case b.MCP.Kind() != wire.Null:
 		return server.Invalid("mcp_servers", "mcp_servers is not supported; call the servers' tools on your side")
 	}
-	for i, text := range b.Stop {
-		if text == "" {
-			return wire.Errorf("stop_sequences", "has an empty text at %d", i)
-		}
+	if err := server.CheckStops("stop_sequences", b.Stop); err != nil {
+		return err
 	}
 	switch b.Thinking.Type {
 	case "", "enabled", "disabled", "adaptive":

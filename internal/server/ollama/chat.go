@@ -200,7 +200,7 @@ func (v *voice) answer(h *pool.Held, r spillway.Request, streams bool, loaded ti
 		}
 		p := piece{content: a.Content, reasoning: a.Reasoning, done: true, counts: countsOf(v.x, a, loaded), context: contextOf(a)}
 		for _, c := range a.ToolCalls {
-			p.calls = append(p.calls, callOf(c))
+			p.calls = append(p.calls, callOf(c)...)
 		}
 		for _, t := range a.Tokens {
 			p.probs = append(p.probs, probabilityOf(t))
@@ -218,28 +218,14 @@ func contextOf(a *spillway.Answer) []int32 {
 func (v *voice) stream(h *pool.Held, r spillway.Request, loaded time.Duration, l liner) error {
 	lines := v.x.Lines()
 	var probs []probability
-	var open spillway.ToolCall
 	if r.LogProbs {
 		r.OnToken = func(t spillway.Token) { probs = append(probs, probabilityOf(t)) }
 	}
-	send := func(p piece) {
+	speech := speech{send: func(p piece) {
 		p.probs, probs = probs, nil
 		_ = lines.Line(l.line(p)) // a client that left cancels the exchange
-	}
-	r.Events = func(e spillway.Event) {
-		switch e.Kind {
-		case spillway.EventContent:
-			send(piece{content: e.Text})
-		case spillway.EventReasoning:
-			send(piece{reasoning: e.Text})
-		case spillway.EventCallBegin:
-			open = spillway.ToolCall{Name: e.Name}
-		case spillway.EventCallArguments:
-			open.Arguments += e.Text
-		case spillway.EventCallEnd:
-			send(piece{calls: []call{callOf(open)}})
-		}
-	}
+	}}
+	r.Events = speech.event
 	a, err := v.x.Generate(h, r)
 	switch {
 	case err != nil && !lines.Started():
@@ -247,8 +233,40 @@ func (v *voice) stream(h *pool.Held, r spillway.Request, loaded time.Duration, l
 	case err != nil:
 		return lines.Line(family.Error(server.ErrorOf(err)))
 	}
-	send(piece{done: true, counts: countsOf(v.x, a, loaded), context: contextOf(a)})
+	speech.endCall()
+	speech.send(piece{done: true, counts: countsOf(v.x, a, loaded), context: contextOf(a)})
 	return nil
+}
+
+// A speech makes pieces of events: a call is one, sent when it is whole.
+type speech struct {
+	send func(p piece)
+	open *spillway.ToolCall
+}
+
+func (s *speech) event(e spillway.Event) {
+	switch e.Kind {
+	case spillway.EventContent:
+		s.send(piece{content: e.Text})
+	case spillway.EventReasoning:
+		s.send(piece{reasoning: e.Text})
+	case spillway.EventCallBegin:
+		s.open = &spillway.ToolCall{Name: e.Name}
+	case spillway.EventCallArguments:
+		s.open.Arguments += e.Text
+	case spillway.EventCallEnd:
+		s.endCall()
+	}
+}
+
+func (s *speech) endCall() {
+	if s.open == nil {
+		return
+	}
+	if c := callOf(*s.open); len(c) > 0 {
+		s.send(piece{calls: c})
+	}
+	s.open = nil
 }
 
 // messages reads the messages of a chat.

@@ -117,13 +117,14 @@ type call struct {
 	} `json:"function"`
 }
 
-func callOf(c spillway.ToolCall) call {
+// callOf is a call; none where the end of the answer cut its arguments off.
+func callOf(c spillway.ToolCall) []call {
 	var out call
 	out.Function.Name, out.Function.Arguments = c.Name, json.RawMessage(c.Arguments)
-	if !json.Valid(out.Function.Arguments) || len(c.Arguments) == 0 || c.Arguments[0] != '{' {
-		out.Function.Arguments = json.RawMessage("{}")
+	if !json.Valid(out.Function.Arguments) || c.Arguments[0] != '{' {
+		return nil
 	}
-	return out
+	return []call{out}
 }
 
 // parameterSize is a number of parameters as people say it, such as 6.9B.

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/server"
 	"github.com/spillway/spillway/internal/server/pool"
 	"github.com/spillway/spillway/internal/server/servertest"
@@ -56,6 +57,44 @@ func TestChat(t *testing.T) {
 	}
 	if text != whole.Message.Content || all[len(all)-1].Tokens != 8 {
 		t.Errorf("the stream says %q, the whole %q", text, whole.Message.Content)
+	}
+}
+
+// A call comes as a whole, whatever pieces it was read in; one that is cut off does not, streamed or not.
+func TestCalls(t *testing.T) {
+	begin := spillway.Event{Kind: spillway.EventCallBegin, Name: "f"}
+	part := func(text string) spillway.Event {
+		return spillway.Event{Kind: spillway.EventCallArguments, Text: text}
+	}
+	end := spillway.Event{Kind: spillway.EventCallEnd}
+	for _, c := range []struct {
+		events []spillway.Event
+		want   string // arguments
+	}{
+		{[]spillway.Event{begin, part(`{"a":`), part(`1}`), end}, `{"a":1}`},
+		{[]spillway.Event{begin, part(`{"a":1}`)}, `{"a":1}`},
+		{[]spillway.Event{begin, part(`{"a":`)}, ""},
+		{[]spillway.Event{begin}, ""},
+		{nil, ""},
+	} {
+		got, whole := "", ""
+		s := speech{send: func(p piece) {
+			for _, c := range p.calls {
+				got += string(c.Function.Arguments)
+			}
+		}}
+		arguments := ""
+		for _, e := range c.events {
+			s.event(e)
+			arguments += e.Text
+		}
+		s.endCall()
+		for _, c := range callOf(spillway.ToolCall{Name: "f", Arguments: arguments}) {
+			whole += string(c.Function.Arguments)
+		}
+		if got != c.want || whole != c.want {
+			t.Errorf("%v: %s as a stream, %s whole, want %s", c.events, got, whole, c.want)
+		}
 	}
 }
 
@@ -151,6 +190,8 @@ func TestRefused(t *testing.T) {
 		{"/api/generate", `{"model":"storyteller","prompt":"x","suffix":"y"}`, 400, "suffix"},
 		{"/api/generate", `{"model":"storyteller","prompt":"x","context":[99999999]}`, 400, "context"},
 		{"/api/generate", `{"model":"storyteller","prompt":"x","options":{"mirostat":1}}`, 400, "mirostat"},
+		{"/api/generate", `{"model":"storyteller","prompt":"x","options":{"stop":[` + strings.Repeat(`"x",`, 64) + `"x"]}}`, 400, "options.stop has 65 texts; at most 64"},
+		{"/api/chat", chatBody[:len(chatBody)-1] + `,"stop":[""]}}`, 400, "options.stop has an empty text at 0"},
 		{"/api/embed", `{"model":"storyteller","input":["x"],"dimensions":-1}`, 400, "dimensions"},
 		{"/api/embed", `{"model":"storyteller","input":` + `["` + strings.Repeat("word ", 700) + `"],"truncate":false}`, 400, "context"},
 	} {

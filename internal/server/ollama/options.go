@@ -8,6 +8,7 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/sample"
+	"github.com/spillway/spillway/internal/server"
 	"github.com/spillway/spillway/internal/server/pool"
 	"github.com/spillway/spillway/internal/server/wire"
 )
@@ -38,10 +39,8 @@ func (o *options) request(h *pool.Held) (spillway.Request, error) {
 	if o.NumPredict != nil && *o.NumPredict > 0 { // below 0: as long as the context holds
 		r.MaxTokens = *o.NumPredict
 	}
-	for i, text := range o.Stop {
-		if text == "" {
-			return r, wire.Errorf("options.stop", "has an empty text at %d", i)
-		}
+	if err := server.CheckStops("options.stop", o.Stop); err != nil {
+		return r, err
 	}
 	p := h.Defaults().Sampling
 	o.put(&p)

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spillway/spillway/internal/server/servertest"
 )
 
 const (
@@ -115,19 +117,60 @@ func TestToolChoices(t *testing.T) {
 		if c.name != "" && f.Name != c.name || looks[f.Name] == nil || !looks[f.Name].MatchString(f.Arguments) {
 			t.Errorf("%s: %+v", c.choice, f)
 		}
-		var streamed functionDelta
-		for _, e := range s.Events(chatPath, body+`,"stream":true}`) {
-			var chunk chunk
-			if json.Unmarshal([]byte(e.Data), &chunk) == nil && len(chunk.Choices) > 0 {
-				for _, d := range chunk.Choices[0].Delta.ToolCalls {
-					streamed.Name += d.Function.Name
-					streamed.Arguments += d.Function.Arguments
-				}
-			}
-		}
+		streamed, pieces := streamedCall(s, body)
 		if streamed != f {
 			t.Errorf("%s: %+v as a stream, %+v whole", c.choice, streamed, f)
 		}
+		if f.Name == "add" && pieces < 3 {
+			t.Errorf("%s: the arguments %s come in %d pieces", c.choice, f.Arguments, pieces)
+		}
+	}
+}
+
+// streamedCall is the call of a streamed answer put together, and in how many pieces its arguments came. The first
+// piece has the name and no arguments.
+func streamedCall(s *servertest.Server, body string) (f functionDelta, pieces int) {
+	for _, e := range s.Events(chatPath, body+`,"stream":true}`) {
+		var chunk chunk
+		if json.Unmarshal([]byte(e.Data), &chunk) != nil || len(chunk.Choices) == 0 {
+			continue
+		}
+		for _, d := range chunk.Choices[0].Delta.ToolCalls {
+			if f.Name == "" && d.Function.Arguments != "" {
+				pieces = -1000
+			}
+			if f.Name += d.Function.Name; d.Function.Arguments != "" {
+				pieces++
+			}
+			f.Arguments += d.Function.Arguments
+		}
+	}
+	return f, pieces
+}
+
+// A call that max_tokens cuts off ends in the midst of its arguments, the same way streamed and whole.
+func TestCutCall(t *testing.T) {
+	s := start(t)
+	const args = `{"text":"`
+	body := `{"model":"storyteller","temperature":0,"max_tokens":60,"messages":[{"role":"user","content":"Say something."}],"tool_choice":"required",` +
+		`"tools":[{"type":"function","function":{"name":"say","parameters":{"type":"object","properties":{"text":{"type":"string","minLength":900}},"required":["text"],"additionalProperties":false}}}]`
+	var got struct {
+		Choices []struct {
+			Message struct {
+				Content   *string
+				ToolCalls []callDelta `json:"tool_calls"`
+			}
+			FinishReason string `json:"finish_reason"`
+		}
+	}
+	s.Post(chatPath, 200, body+"}", &got)
+	x := got.Choices[0]
+	if x.FinishReason != "length" || x.Message.Content != nil || len(x.Message.ToolCalls) != 1 || !strings.HasPrefix(x.Message.ToolCalls[0].Function.Arguments, args) {
+		t.Fatalf("%+v", x)
+	}
+	f, pieces := streamedCall(s, body)
+	if f != x.Message.ToolCalls[0].Function || pieces < 3 {
+		t.Errorf("%+v in %d pieces as a stream, %+v whole", f, pieces, x.Message.ToolCalls[0].Function)
 	}
 }
 
@@ -149,5 +192,76 @@ func TestResponsesForm(t *testing.T) {
 		`"parameters":{"type":"object","properties":{"x":{"enum":[1,2]}},"required":["x"],"additionalProperties":false}}]}`, &got)
 	if len(got.Output) != 1 || got.Output[0].Type != "function_call" || !regexp.MustCompile(`^\{"x":[12]\}$`).MatchString(got.Output[0].Arguments) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// calledResponse is a response with a call.
+type calledResponse struct {
+	ID, Status string
+	Output     []struct {
+		Type, Name, Arguments, Status string
+	}
+}
+
+// Arguments of a response's call come in pieces; the answer, which is stored, has them as a whole.
+func TestResponsesCallStreams(t *testing.T) {
+	s := start(t)
+	for choice, want := range map[string]string{`"required"`: "say", `{"type":"function","name":"now"}`: "now"} {
+		body := `{"model":"storyteller","temperature":0,"max_output_tokens":90,"input":"Say something.","tool_choice":` + choice + `,"tools":[{"type":"function","name":"say","strict":true,` +
+			`"parameters":{"type":"object","properties":{"text":{"type":"string","minLength":3,"maxLength":30}},"required":["text"],"additionalProperties":false}},` +
+			`{"type":"function","name":"now","parameters":{"type":"object","additionalProperties":false}}]`
+		if want == "say" {
+			body = strings.Replace(body, `,{"type":"function","name":"now","parameters":{"type":"object","additionalProperties":false}}`, "", 1)
+		}
+		var whole calledResponse
+		s.Post("/v1/responses", 200, body+"}", &whole)
+		name, done, deltas := responseDeltas(t, s, body)
+		if len(whole.Output) != 1 || whole.Output[0].Name != want || name != want || strings.Join(deltas, "") != whole.Output[0].Arguments || done != whole.Output[0].Arguments {
+			t.Errorf("%s: %s, %q and %s as a stream, %+v whole", choice, name, deltas, done, whole)
+		}
+		if want == "say" && len(deltas) < 3 {
+			t.Errorf("%s: %q", choice, deltas)
+		}
+	}
+}
+
+// responseDeltas are the name and the arguments of a streamed response's call, whole and in pieces.
+func responseDeltas(t *testing.T, s *servertest.Server, body string) (name, done string, deltas []string) {
+	t.Helper()
+	for _, e := range s.Events("/v1/responses", body+`,"stream":true}`) {
+		var v struct {
+			Delta, Arguments string
+			Item             struct{ Name string }
+		}
+		if err := json.Unmarshal([]byte(e.Data), &v); err != nil {
+			t.Fatal(err)
+		}
+		switch e.Name {
+		case "response.output_item.added":
+			if name = v.Item.Name; len(deltas) > 0 {
+				t.Error("arguments come before the name")
+			}
+		case "response.function_call_arguments.delta":
+			deltas = append(deltas, v.Delta)
+		case "response.function_call_arguments.done":
+			done = v.Arguments
+		}
+	}
+	return name, done, deltas
+}
+
+// A call that is cut off is incomplete, and a conversation goes on without it.
+func TestResponsesCutCall(t *testing.T) {
+	s := start(t)
+	body := `{"model":"storyteller","temperature":0,"max_output_tokens":60,"input":"Say something.","tool_choice":"required","tools":[{"type":"function","name":"say",` +
+		`"parameters":{"type":"object","properties":{"text":{"type":"string","minLength":900}},"required":["text"],"additionalProperties":false}}]}`
+	var cut, next calledResponse
+	s.Post("/v1/responses", 200, body, &cut)
+	if cut.Status != "incomplete" || len(cut.Output) != 1 || cut.Output[0].Status != "incomplete" || !strings.HasPrefix(cut.Output[0].Arguments, `{"text":"`) {
+		t.Fatalf("%+v", cut)
+	}
+	s.Post("/v1/responses", 200, `{"model":"storyteller","input":"And?","max_output_tokens":4,"previous_response_id":"`+cut.ID+`"}`, &next)
+	if len(next.Output) != 1 || next.Output[0].Type != "message" {
+		t.Errorf("%+v", next)
 	}
 }

@@ -224,6 +224,9 @@ func (j *responseJob) keep(final *response) error {
 		r.input = append(r.input, slices.Clone(item))
 	}
 	for i := range final.Output {
+		if it := &final.Output[i]; it.Type == "function_call" && it.Status != "completed" {
+			continue // it was cut off: nobody can answer it
+		}
 		item, err := json.Marshal(final.Output[i])
 		if err != nil {
 			return err

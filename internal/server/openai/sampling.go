@@ -84,11 +84,8 @@ func (r refused) check() error {
 	return nil
 }
 
-// most of what one request may ask for.
-const (
-	mostAnswers = 128
-	mostStops   = 64
-)
+// mostAnswers is how many one request may ask for.
+const mostAnswers = 128
 
 // answers is how many a request wants, and how many are made to choose from.
 func (s *sampling) answers() (n, of int, err error) {
@@ -124,13 +121,8 @@ func (s *sampling) check() error {
 	if p := s.PromptLogProbs; p != nil && (*p < 0 || *p > spillway.MaxTopLogProbs) {
 		return wire.Errorf("prompt_logprobs", "is %d; it must be between 0 and %d", *p, spillway.MaxTopLogProbs)
 	}
-	if len(s.Stop) > mostStops {
-		return wire.Errorf("stop", "has %d texts; at most %d are possible", len(s.Stop), mostStops)
-	}
-	for i, text := range s.Stop {
-		if text == "" {
-			return wire.Errorf("stop", "has an empty text at %d", i)
-		}
+	if err := server.CheckStops("stop", s.Stop); err != nil {
+		return err
 	}
 	if err := s.checkBeams(); err != nil {
 		return err

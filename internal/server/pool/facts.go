@@ -35,10 +35,13 @@ type State struct {
 	Facts
 	Loaded  bool
 	Users   int       // requests that hold it or wait for it
+	Failed  int64     // tries to read its weights, in all
+	Loads   int       // times that it was loaded, or tried to be
 	Expires time.Time // zero: it stays until its memory is needed, or is in use
 	Model   *spillway.Model
 	// Of a loaded model: the bytes of its longest token, 0 without a tokenizer, and its context in tokens.
 	LongestToken, Limit int
+	Drive               uint64 // that a loaded model's files lie on, as spillway.Checkpoint.Drive has it
 }
 
 // List returns the state of all models. A State's Model may be closed at any time: only what answers
@@ -65,11 +68,11 @@ func (p *Pool) Find(name string) (State, error) {
 }
 
 func (e *entry) state() State {
-	s := State{Facts: e.Facts, Loaded: e.model != nil, Users: e.users, Model: e.model}
+	s := State{Facts: e.Facts, Loaded: e.model != nil, Users: e.users, Failed: e.health.failed, Loads: e.tries, Model: e.model}
 	if e.model == nil {
 		return s
 	}
-	s.LongestToken, s.Limit = e.longest, e.model.Options().Context
+	s.LongestToken, s.Limit, s.Drive = e.longest, e.model.Options().Context, e.drive
 	if e.users == 0 && e.keep >= 0 {
 		s.Expires = e.since.Add(e.keep)
 	}

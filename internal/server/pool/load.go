@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spillway/spillway"
 )
@@ -21,13 +22,31 @@ func (p *Pool) Load(ctx context.Context, name string) error {
 // The lock is held.
 func (p *Pool) start(e *entry) {
 	p.busy = true
+	e.tried = p.freed
 	p.work.Go(func() {
 		m, longest, err := p.load(e)
+		var files []stamp
+		if m != nil {
+			files = stampsOf(m)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.busy = false
 		e.model, e.longest, e.err = m, longest, err
 		e.tries++
+		var inUse *BusyError
+		switch {
+		case !errors.As(err, &inUse):
+			e.wants = time.Time{}
+		case e.wants.IsZero() && p.options.Wait > 0 && e.users > 0:
+			e.wants = time.Now()
+		}
+		switch {
+		case m != nil:
+			e.health.files, e.drive = files, m.Drive()
+		case !noRoom(err):
+			e.fail()
+		}
 		if m != nil && e.users == 0 {
 			p.idle(e)
 		}
@@ -72,7 +91,7 @@ func (p *Pool) victim(but *entry) (m *spillway.Model, used []string) {
 	for _, e := range p.entries {
 		switch {
 		case e == but || e.model == nil:
-		case e.users > 0:
+		case e.inUse():
 			used = append(used, e.Name)
 		case oldest == nil || e.since.Before(oldest.since):
 			oldest = e

@@ -30,6 +30,8 @@ const Forever = time.Duration(-1)
 type Options struct {
 	// KeepAlive is how long a model stays loaded without requests; negative: until its memory is needed.
 	KeepAlive time.Duration
+	// Wait is how long a request waits for a model that does not fit beside those in use; 0: not at all.
+	Wait time.Duration
 	// Model shapes every model. A Context of 0 is the trained one, cut to what fits.
 	Model spillway.ModelOptions
 	// Prepare changes a model before it is started, such as its chat template; nil for nothing.
@@ -48,6 +50,7 @@ type Pool struct {
 	closed  bool
 	changed chan struct{} // closed and replaced when an entry or closed changes
 	busy    bool          // a model is being loaded or unloaded: one at a time
+	freed   int64         // times that a model came to rest or went
 	work    sync.WaitGroup
 }
 
@@ -58,12 +61,17 @@ type entry struct {
 	alias   string
 	model   *spillway.Model // nil: not loaded
 	longest int             // bytes of the longest token
+	drive   uint64          // that its files lie on
 	users   int             // that hold it or wait for it
+	behind  int             // of them, those that wait until another model has had its turn
+	wants   time.Time       // since when users wait for room to load it; zero: they do not
+	tried   int64           // freed, when it was last tried
 	err     error           // of the last attempt to load
 	tries   int             // that ended
 	since   time.Time       // idle since
 	keep    time.Duration   // of the last user
 	timer   *time.Timer     // that unloads it
+	health  health
 }
 
 // An UnknownError says that the pool has no model of that name.
@@ -137,37 +145,6 @@ func (p *Pool) Names() []string {
 	return names
 }
 
-// Acquire returns a model, loading it if need be, and keeps it loaded until Release.
-func (p *Pool) Acquire(ctx context.Context, name string) (*Held, error) {
-	e := p.find(name)
-	if e == nil {
-		return nil, &UnknownError{name, p.Names()}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e.users++
-	e.stopTimer()
-	tries := e.tries
-	for {
-		switch {
-		case p.closed:
-			p.leave(e)
-			return nil, fmt.Errorf("the server's models are %w", spillway.ErrClosed)
-		case e.model != nil:
-			return &Held{Model: e.model, Name: e.Name, LongestToken: e.longest, pool: p, entry: e, keep: p.options.KeepAlive}, nil
-		case e.tries != tries:
-			p.leave(e)
-			return nil, e.err
-		case !p.busy:
-			p.start(e)
-		}
-		if err := p.wait(ctx); err != nil {
-			p.leave(e)
-			return nil, err
-		}
-	}
-}
-
 // wait waits for a change, without the lock.
 func (p *Pool) wait(ctx context.Context) error {
 	changed := p.changed
@@ -188,12 +165,21 @@ func (p *Pool) change() {
 
 // leave ends one user of an entry; the last one's end begins its idle time.
 func (p *Pool) leave(e *entry) {
-	if e.users--; e.users > 0 || e.model == nil {
+	e.users--
+	switch {
+	case e.users == 0 && e.model == nil:
+		e.wants = time.Time{}
+	case e.users > e.behind || e.model == nil:
 		return
+	case e.users == 0:
+		p.idle(e)
 	}
-	p.idle(e)
+	p.freed++
 	p.change() // somebody may wait for an idle one
 }
+
+// inUse reports whether somebody has the model, or is about to take it.
+func (e *entry) inUse() bool { return e.users > e.behind }
 
 // idle begins a model's idle time.
 func (p *Pool) idle(e *entry) {
@@ -229,6 +215,7 @@ func (p *Pool) unload(e *entry) {
 	e.model = nil
 	e.stopTimer()
 	p.busy = true
+	p.freed++
 	p.mu.Unlock()
 	err := closeModel(m)
 	p.mu.Lock()

@@ -3,6 +3,7 @@ package servertest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/server"
 	"github.com/spillway/spillway/internal/server/pool"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
 // Memory is the budget of the servers here.
@@ -33,6 +35,8 @@ const Model = "storyteller"
 
 // Options are what a test may want to change.
 type Options struct {
+	Memory int64 // 0: Memory
+	Files  vfs.FS
 	Server server.Options
 	Pool   pool.Options
 	Specs  []pool.Spec // the embedded model if there are none
@@ -42,7 +46,7 @@ type Options struct {
 // Start starts a server with the embedded model loaded, and checks at the end that it gave back what it took.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	rt, err := spillway.New(spillway.Options{Memory: Memory, Threads: 1})
+	rt, err := spillway.New(spillway.Options{Memory: cmp.Or(o.Memory, Memory), Threads: 1, Files: o.Files})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,10 +82,14 @@ func Start(t testing.TB, o Options) *Server {
 			t.Fatal(err)
 		}
 	}
-	return run(t, s)
+	scheme := "http"
+	if o.Server.TLSCert != "" {
+		scheme = "https"
+	}
+	return run(t, s, scheme)
 }
 
-func run(t testing.TB, s *server.Server) *Server {
+func run(t testing.TB, s *server.Server, scheme string) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	l, err := s.Listen(ctx, "127.0.0.1:0")
 	if err != nil {
@@ -94,7 +102,7 @@ func run(t testing.TB, s *server.Server) *Server {
 	}
 	s.Ready()
 	client := &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}
-	out := &Server{Server: s, URL: "http://" + l.Addr().String(), Client: client, t: t}
+	out := &Server{Server: s, URL: scheme + "://" + l.Addr().String(), Client: client, t: t}
 	stopped := false
 	out.Stop = func() error {
 		if stopped {
