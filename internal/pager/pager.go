@@ -77,6 +77,9 @@ type Pager struct {
 	closed  bool
 	broken  error // of a change of the placement
 	moving  bool  // the placement changes: nothing is read
+	growing bool  // slots get their memory
+	mapping bool  // part of it is mapped now, without the lock
+	pausing bool  // they get no more before the next sweep: others need it
 	rested  sync.Cond
 
 	units   []unit
@@ -128,6 +131,7 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	}
 	p.mu.Lock()
 	p.startReaders()
+	p.startGrowing()
 	p.mu.Unlock()
 	p.unregister = c.Ledger.Register(holderRank, slotHolder{p})
 	return p, nil

@@ -64,7 +64,8 @@ func (p *Pager) Begin(ctx context.Context, skip ...layout.Kind) (*Sweep, error) 
 		return nil, errors.New("pager: internal error: a sweep began while another runs")
 	}
 	p.forgive()
-	p.regrow()
+	p.pausing = false
+	p.startGrowing()
 	for i := range p.slots {
 		if t := &p.slots[i]; t.state != idle && t.sweep == p.sweep && s.skips(&p.units[t.unit]) {
 			p.drop(t)

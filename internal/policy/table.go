@@ -165,6 +165,39 @@ func (t *Table) Load(layer, expert int) (slot int, ok bool) {
 	return int(s), true
 }
 
+// Empty is how many slots hold nothing.
+func (t *Table) Empty() int { return len(t.empty) }
+
+// LoadEmpty is Load that displaces nothing: it takes an empty slot, or fails.
+func (t *Table) LoadEmpty(layer, expert int) (slot int, ok bool) {
+	if len(t.empty) == 0 {
+		return none, false
+	}
+	return t.Load(layer, expert)
+}
+
+// Missing is what is best read into an empty slot: of the layer that holds least of its quota the expert of most worth that
+// is not in memory, the first of equal ones. It fails if every expert is.
+func (t *Table) Missing() (layer, expert int, ok bool) {
+	layer, most := none, int32(0)
+	for l, h := range t.held {
+		if short := t.quota[l] - h; int(h) < t.shape.Experts && (layer == none || short > most) {
+			layer, most = l, short
+		}
+	}
+	if layer == none {
+		return none, none, false
+	}
+	expert = none
+	var worth int64
+	for e, s := range t.where[layer*t.shape.Experts:][:t.shape.Experts] {
+		if w := t.rule.Worth(layer, e); s < 0 && (expert == none || w > worth) {
+			expert, worth = e, w
+		}
+	}
+	return layer, expert, true
+}
+
 // LoadBeside is Load that displaces none of some other experts of the layer.
 func (t *Table) LoadBeside(layer, expert int, others []int32) (slot int, ok bool) {
 	use := func(by int32) {

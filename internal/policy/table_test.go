@@ -477,3 +477,46 @@ func TestWrongRules(t *testing.T) {
 		}
 	}
 }
+
+// Empty slots take what a layer with room in its quota misses most, and nothing is displaced for it.
+func TestLoadEmpty(t *testing.T) {
+	profile := []int64{0, 3, 1, 2, 5, 4, 0, 9}
+	s := Shape{Layers: 2, Experts: 4}
+	rule, err := New("static", s, profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := NewTable(s, rule)
+	table.SetQuotas([]int{1, 2})
+	for i := range 5 {
+		table.Give(i)
+	}
+	var got []int
+	for table.Empty() > 0 {
+		layer, expert, ok := table.Missing()
+		if !ok {
+			t.Fatal("nothing is missing")
+		}
+		slot, ok := table.LoadEmpty(layer, expert)
+		if !ok {
+			t.Fatalf("no slot for expert %d of layer %d", expert, layer)
+		}
+		table.Release(slot)
+		got = append(got, layer*10+expert)
+	}
+	if want := []int{13, 1, 10, 3, 11}; !slices.Equal(got, want) {
+		t.Errorf("loaded %v, want %v", got, want)
+	}
+	if _, ok := table.LoadEmpty(0, 0); ok || table.Held(0) != 2 || table.Held(1) != 3 {
+		t.Errorf("an expert was displaced: %d and %d are held", table.Held(0), table.Held(1))
+	}
+	for i := 5; i < 8; i++ {
+		table.Give(i)
+	}
+	for layer, expert, ok := table.Missing(); ok; layer, expert, ok = table.Missing() {
+		table.LoadEmpty(layer, expert)
+	}
+	if n := table.Held(0) + table.Held(1); n != 8 || table.Empty() != 0 {
+		t.Errorf("%d experts are held, %d slots empty", n, table.Empty())
+	}
+}
