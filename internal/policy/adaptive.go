@@ -92,6 +92,8 @@ func (r *adaptive) average(layer int, v Visit) {
 	}
 }
 
+func (*adaptive) acrossLayers() {}
+
 // Worth is the probability in one-ths; it compares across layers too.
 func (r *adaptive) Worth(layer, expert int) int64 {
 	i, l := layer*r.shape.Experts+expert, &r.learnt[layer]
