@@ -6,7 +6,7 @@ import (
 )
 
 // filling is experts that are read into empty slots before a layer asks: where every expert has a slot, so that all will be read once,
-// whenever no read that is needed waits; else while nothing else is read. Nothing is displaced for them, and they decide nothing but
+// whenever no read that is needed waits (the first sweep waits for them, see preloads); else while nothing else is read. Nothing is displaced for them, and they decide nothing but
 // what is in memory.
 type filling struct {
 	layer  int        // of those that are read
@@ -43,6 +43,19 @@ func (p *Pager) mayFill() bool {
 		return false
 	}
 	return flying < expertReads || bytes < expertDepth
+}
+
+// preloads reports whether experts are still read that the first sweep waits for: all, where each has a slot. The lock is held.
+func (p *Pager) preloads() bool {
+	x := &p.experts
+	if p.started || x.table == nil || x.fill.off || !p.ExpertsResident() {
+		return false
+	}
+	held := 0
+	for l := range p.model.Experts {
+		held += x.table.Held(l)
+	}
+	return p.growing || x.reading > 0 || held < x.all
 }
 
 // nextFill takes the next read for an empty slot. The lock is held.

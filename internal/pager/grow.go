@@ -50,6 +50,7 @@ func (p *Pager) startGrowing() {
 		p.growing = false
 		p.work.Broadcast()
 		p.rested.Broadcast()
+		p.wake()
 	})
 }
 

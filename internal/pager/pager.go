@@ -79,6 +79,7 @@ type Pager struct {
 	moving  bool  // the placement changes: nothing is read
 	growing bool  // slots get their memory
 	mapping bool  // part of it is mapped now, without the lock
+	started bool  // a sweep has begun: none waits for experts that it does not need
 	pausing bool  // they get no more before the next sweep: others need it
 	rested  sync.Cond
 

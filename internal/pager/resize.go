@@ -51,7 +51,11 @@ func (p *Pager) shrinkSlots(n int) {
 	x.table.Share(n - p.transit(n))
 	p.dropFill()
 	x.fill.held++
-	defer func() { x.fill.held-- }()
+	defer func() {
+		x.fill.held--
+		p.work.Broadcast()
+		p.wake()
+	}()
 	for !p.closed && len(x.slots) > n {
 		last := len(x.slots) - 1
 		to, ok := x.table.Vacate(last)

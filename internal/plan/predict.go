@@ -223,7 +223,7 @@ func (p *Plan) RequiredBytes() int64 {
 }
 
 // ExpertWork is the Required of a run with experts that has read so many bytes: with slots for all, what was read
-// had to be, once (while slots still get their memory an expert may have to go); else only the run's own trace can tell.
+// had to be, once (an expert whose memory others took for a while is read again); else only the run's own trace can tell.
 func (p *Plan) ExpertWork(read int64) int64 {
 	if x := p.Placement; p.Experts.Resident() {
 		return min(read, x.PinnedMemory()+p.ReadBytes+x.Experts.Memory())
