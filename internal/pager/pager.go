@@ -133,6 +133,10 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	p.mu.Lock()
 	p.startReaders()
 	p.startGrowing()
+	// The first sweep needs them all, and reads go on meanwhile.
+	for p.growing && p.ExpertsResident() && ctx.Err() == nil {
+		p.rested.Wait()
+	}
 	p.mu.Unlock()
 	p.unregister = c.Ledger.Register(holderRank, slotHolder{p})
 	return p, nil
