@@ -17,7 +17,9 @@ type experts struct {
 	homes     []byte // memory of the slots, one after the other
 	slotBytes int64
 	ring      ring
+	all       int // experts that there are
 	guess     guesses
+	fill      filling
 	queue     []expertJob // reads that wait for a reader, from next on
 	next      int
 
@@ -44,6 +46,8 @@ type expertSlot struct {
 	demand int32 // of the visit that runs that waits for it, or −1
 	state  state // idle, reading, ready or failed
 	guess  bool  // held for a layer to come; once that has asked: read for it before
+	fill   bool  // filled because it was empty, before a layer asked
+	asked  int32 // of its reads that such a fill has asked for
 }
 
 // expertJob is one read of an expert: bytes of an extent of a slot, or a tile of the ring.
@@ -56,6 +60,7 @@ type expertJob struct {
 	need  int
 	tries int
 	guess bool
+	fill  bool
 }
 
 // Expert is one of those that a visit needs, valid during the loop's step that yields it.
@@ -81,6 +86,10 @@ func (p *Pager) indexExperts() error {
 	}
 	x := &p.experts
 	count := layers[0].Count()
+	x.all, x.layer, x.fill = 0, len(layers)-1, filling{} // the next visit is the first layer's
+	for i := range layers {
+		x.all += layers[i].Count()
+	}
 	x.slotOf = make([]int32, 0, count)
 	x.todo, x.arrived = make([]int32, 0, count), make([]int32, 0, count)
 	place := &p.place.Experts
@@ -95,8 +104,10 @@ func (p *Pager) indexExperts() error {
 	}
 	x.table = policy.NewTable(p.shape(), r)
 	x.table.Window = layers[0].Used
-	p.giveSlots(place.Slots)
-	x.table.SetQuotas(policy.Equal(p.shape(), place.Slots-p.transit(place.Slots)))
+	n := p.firstSlots()
+	x.slots = make([]expertSlot, 0, place.Slots)
+	p.giveSlots(n)
+	x.table.SetQuotas(policy.Equal(p.shape(), n-p.transit(n)))
 	return nil
 }
 
@@ -146,13 +157,10 @@ func (p *Pager) rebalance() {
 	}
 }
 
-// ExpertsResident reports whether there is a slot for every expert.
+// ExpertsResident reports whether there is a slot for every expert, or will be in a moment.
 func (p *Pager) ExpertsResident() bool {
-	n := 0
-	for i := range p.model.Experts {
-		n += p.model.Experts[i].Count()
-	}
-	return len(p.experts.slots) >= n
+	x := &p.experts
+	return len(x.slots) >= x.all || p.growing && p.place.Experts.Slots >= x.all
 }
 
 // Ask begins a visit to the experts of a layer, by position in Model.Experts: the reads of all that are not in
@@ -311,15 +319,16 @@ func (p *Pager) beginVisit() {
 			continue
 		case x.slots[slot].state == ready:
 			x.arrived = append(x.arrived, int32(i))
-			if x.slots[slot].guess { // it was read for this visit
-				x.slots[slot].guess = false
+			if t := &x.slots[slot]; t.guess || t.fill { // it was read for this visit, or one like it
+				t.guess, t.fill = false, false
 				continue
 			}
 			p.stats.Hit += p.model.Experts[x.layer].Bytes()
 			p.stats.ExpertHits++
-		default: // a visit that was given up began to read it
+		default: // a visit that was given up, a guess or a fill began to read it
 			x.slots[slot].demand, x.slots[slot].guess = int32(i), false
-			x.table.Release(int(slot)) // that visit's use
+			p.promote(int(slot))
+			x.table.Release(int(slot)) // their use
 		}
 	}
 	p.seat()
@@ -355,14 +364,24 @@ func (p *Pager) loadExpert(slot, layer, expert int, demand int32) {
 	}
 }
 
-// fillSlot adds the reads that fill a slot to a list, of about so many bytes each; 0 is what the placement says. The lock is held.
+// fillSlot begins to fill a slot, and adds the reads for that to a list, of about so many bytes each; 0 is what the placement says. The
+// lock is held.
 func (p *Pager) fillSlot(jobs []expertJob, slot, layer, expert int, request int64) []expertJob {
 	x := &p.experts
-	t, home := &x.slots[slot], p.slotHome(slot)
-	poison(home)
+	t := &x.slots[slot]
+	poison(p.slotHome(slot))
 	bundle := p.model.Experts[layer].Bundle(expert, p.place.Align)
 	*t = expertSlot{at: bundle.At, layer: int32(layer), expert: int32(expert), state: reading, demand: -1}
 	x.reading++
+	before := len(jobs)
+	jobs = p.readsOf(jobs, slot, &bundle, request)
+	t.left = int32(len(jobs) - before)
+	return jobs
+}
+
+// readsOf adds the reads of an expert into a slot to a list, in the order of its file.
+func (p *Pager) readsOf(jobs []expertJob, slot int, bundle *layout.ExpertBundle, request int64) []expertJob {
+	home := p.slotHome(slot)
 	for i := range bundle.N {
 		e := &bundle.Extents[i]
 		step := p.expertRequest(e.End - e.Start)
@@ -373,7 +392,6 @@ func (p *Pager) fillSlot(jobs []expertJob, slot, layer, expert int, request int6
 			end := min(at+step, e.End)
 			from := e.Slot + at - e.Start
 			jobs = append(jobs, expertJob{slot: slot, file: e.File, buf: home[from:][:end-at], start: at, need: int(min(end, e.Start+e.Need) - at)})
-			t.left++
 		}
 	}
 	return jobs
@@ -480,6 +498,10 @@ func (p *Pager) finishExpert(j expertJob, err error) {
 	if t.err != nil {
 		t.state = failed
 		x.table.Discard(j.slot)
+		if t.fill && t.err != errDropped {
+			p.dropFill()
+			x.fill.off = true // who needs an expert shall hear of it
+		}
 	}
 	switch {
 	case t.demand < 0 && t.guess: // its layer is still to come

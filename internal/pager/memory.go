@@ -51,12 +51,22 @@ func (a *area) resize(n, most int64) (err error) {
 			return err
 		}
 	}
-	if n > a.lease.Bytes() && !a.lease.TryResize(n) {
+	before := a.size()
+	if n == before { // the end of memory is not to be touched
+		return nil
+	}
+	if !a.room(n) {
 		return errNoRoom
 	}
 	err = a.region.Resize(int(n))
+	if err == nil && n >= before {
+		return nil
+	}
 	return errors.Join(err, a.lease.Resize(a.size()))
 }
+
+// room makes the lease one for n bytes at least. It asks nobody.
+func (a *area) room(n int64) bool { return n <= a.lease.Bytes() || a.lease.TryResize(n) }
 
 func (a *area) free() (err error) {
 	if a.region != nil {
@@ -128,18 +138,20 @@ func (p *Pager) home() {
 	}
 }
 
-// mapSlots gives experts the memory of their slots.
+// mapSlots leases what experts need for all of their slots, and maps the first ones. Growing maps the others.
 func (p *Pager) mapSlots() error {
+	m, x := &p.memory.slots, &p.experts
 	place := &p.place.Experts
 	if place.Slots > 0 {
-		p.experts.slotBytes = place.SlotBytes
+		x.slotBytes = place.SlotBytes
 	}
-	n := 0
-	for i := range p.model.Experts {
-		n += p.model.Experts[i].Count()
+	if !m.room(place.Memory()) {
+		return errNoRoom
 	}
-	err := p.memory.slots.resize(place.Memory(), int64(n)*p.experts.slotBytes)
-	p.experts.homes = p.memory.slots.bytes()
+	// Up to a whole huge page now: growing maps more while slots are in use.
+	size := max(min(hugePages(m.size()), place.Memory()), p.slotMemory(p.firstSlots()))
+	err := m.resize(size, int64(x.all)*x.slotBytes)
+	x.homes = m.bytes()
 	return err
 }
 

@@ -77,6 +77,10 @@ type Pager struct {
 	closed  bool
 	broken  error // of a change of the placement
 	moving  bool  // the placement changes: nothing is read
+	growing bool  // slots get their memory
+	mapping bool  // part of it is mapped now, without the lock
+	started bool  // a sweep has begun: none waits for experts that it does not need
+	pausing bool  // they get no more before the next sweep: others need it
 	rested  sync.Cond
 
 	units   []unit
@@ -128,6 +132,11 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 	}
 	p.mu.Lock()
 	p.startReaders()
+	p.startGrowing()
+	// The first sweep needs them all, and reads go on meanwhile.
+	for p.growing && p.ExpertsResident() && ctx.Err() == nil {
+		p.rested.Wait()
+	}
 	p.mu.Unlock()
 	p.unregister = c.Ledger.Register(holderRank, slotHolder{p})
 	return p, nil

@@ -90,7 +90,9 @@ func (p *Pager) reader(i int) {
 		}
 		j, ok := p.next()
 		if !ok {
-			p.work.Wait()
+			if !p.fillStep(i) {
+				p.work.Wait()
+			}
 			continue
 		}
 		p.takeOff()
@@ -106,9 +108,24 @@ func (p *Pager) reader(i int) {
 // The lock is held before and after.
 func (p *Pager) expertStep(i int) bool {
 	j, ok := p.nextExpert()
-	if !ok {
-		return false
+	if ok {
+		p.expertJob(j, i)
 	}
+	return ok
+}
+
+// fillStep reads for an empty slot if there is one, and time for it.
+func (p *Pager) fillStep(i int) bool {
+	j, ok := p.nextFill()
+	if ok {
+		p.work.Signal() // there may be time for more
+		p.expertJob(j, i)
+	}
+	return ok
+}
+
+// expertJob carries out a read for an expert as reader i.
+func (p *Pager) expertJob(j expertJob, i int) {
 	x := &p.experts
 	x.count(j, 1)
 	p.takeOff()
@@ -120,17 +137,24 @@ func (p *Pager) expertStep(i int) bool {
 	if j.guess {
 		p.stats.Guessed += int64(n)
 	}
+	if j.fill {
+		p.stats.Filled += int64(n)
+	}
 	p.finishExpert(j, err)
 	if x.flying == 0 || !p.deep() { // others wait for that
 		p.work.Signal()
 	}
-	return true
 }
 
 // count counts a read that begins (by 1) or ends (by −1).
 func (x *experts) count(j expertJob, by int) {
-	if j.guess {
+	switch {
+	case j.guess:
 		x.guess.flying += by
+		return
+	case j.fill:
+		x.fill.flying += by
+		x.fill.bytes += int64(by) * int64(len(j.buf))
 		return
 	}
 	x.flying += by

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/layout"
-	"github.com/spillway/spillway/internal/mem"
 )
 
 // holderRank is when the ledger asks for slots of experts: after caches of what nobody needs now.
@@ -25,7 +24,14 @@ func (h slotHolder) Shrink(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := &p.experts
+	p.pausing = true
+	for p.mapping {
+		p.rested.Wait()
+	}
 	if p.closed || p.moving || x.table == nil {
+		return
+	}
+	if n -= p.returnRest(); n <= 0 {
 		return
 	}
 	keep := len(x.slots) - int((n+x.slotBytes-1)/x.slotBytes)
@@ -43,6 +49,13 @@ func (p *Pager) shrinkSlots(n int) {
 		return
 	}
 	x.table.Share(n - p.transit(n))
+	p.dropFill()
+	x.fill.held++
+	defer func() {
+		x.fill.held--
+		p.work.Broadcast()
+		p.wake()
+	}()
 	for !p.closed && len(x.slots) > n {
 		last := len(x.slots) - 1
 		to, ok := x.table.Vacate(last)
@@ -57,33 +70,6 @@ func (p *Pager) shrinkSlots(n int) {
 			x.slots[to] = x.slots[last]
 		}
 		x.slots = x.slots[:last]
-	}
-}
-
-// slotMemory is what n of the placement's slots occupy while slots may be in use: no huge page is cut, unless it is the last one of
-// all.
-func (p *Pager) slotMemory(n int) int64 {
-	size := (int64(n)*p.experts.slotBytes + mem.HugeSize - 1) &^ (mem.HugeSize - 1)
-	return min(size, p.place.Experts.Memory())
-}
-
-// regrowStep is how much memory slots get back before a sweep: not so much that the sweep waits for long.
-const regrowStep = 256 << 20
-
-// regrow adds slots that the placement has and that others needed meanwhile. The lock is held.
-func (p *Pager) regrow() {
-	x := &p.experts
-	if x.table == nil || len(x.slots) >= p.place.Experts.Slots {
-		return
-	}
-	step := max(int(regrowStep/x.slotBytes), 1)
-	for n := min(len(x.slots)+step, p.place.Experts.Slots); n > len(x.slots); n = len(x.slots) + (n-len(x.slots))/2 {
-		size := p.slotMemory(n)
-		if size <= p.memory.slots.size() || p.memory.slots.resize(size, 0) == nil {
-			p.giveSlots(n)
-			x.table.Share(n - p.transit(n))
-			return
-		}
 	}
 }
 
@@ -116,7 +102,8 @@ func (p *Pager) Resize(place *layout.Placement) error {
 		return p.broken
 	}
 	p.moving = true
-	for p.flying > 0 || p.experts.next < len(p.experts.queue) {
+	p.dropFill()
+	for p.flying > 0 || p.mapping || p.experts.next < len(p.experts.queue) {
 		p.rested.Wait()
 	}
 	if err = room.Release(); err == nil {
@@ -127,6 +114,8 @@ func (p *Pager) Resize(place *layout.Placement) error {
 		p.broken = fmt.Errorf("pager: the memory could not be divided anew: %w", err)
 	}
 	p.startReaders()
+	p.pausing = false
+	p.startGrowing()
 	p.work.Broadcast()
 	return p.broken
 }
@@ -197,7 +186,9 @@ func (p *Pager) dropSlots(place *layout.Placement) error {
 	} else {
 		p.shrinkSlots(place.Experts.Slots)
 	}
-	if size := int64(len(x.slots)) * x.slotBytes; size < p.memory.slots.size() {
+	p.returnRest()
+	// Huge pages are not cut while there is more to come.
+	if size := min(hugePages(int64(len(x.slots))*x.slotBytes), place.Experts.Memory()); size < p.memory.slots.size() {
 		return p.memory.slots.resize(size, 0)
 	}
 	return nil
@@ -218,7 +209,7 @@ func (p *Pager) addSlots() error {
 	if err := p.mapSlots(); err != nil {
 		return err
 	}
-	n := p.place.Experts.Slots
+	n := max(len(x.slots), p.firstSlots())
 	p.giveSlots(n)
 	x.table.Share(n - p.transit(n))
 	return nil

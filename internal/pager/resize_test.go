@@ -168,6 +168,7 @@ func TestSlotsForOthers(t *testing.T) {
 		for range 4 {
 			b.passAll(t, rng)
 		}
+		b.awaitSlots(t)
 		if got, planned := b.ledger.Snapshot().Pools[budget.Weights].Used, b.plan.Pools[budget.Weights]; got != planned {
 			t.Fatalf("%d bytes of weights when all is free again, %d are planned", got, planned)
 		}

@@ -19,6 +19,7 @@ type Stats struct {
 	// GuessesDropped those whose reads were given up, Guessed the bytes read for them (part of Read) before anybody asked;
 	// GuessesOff is how often guessing was switched off for a while because few were right.
 	Guesses, GuessesUsed, GuessesDropped, Guessed, GuessesOff int64
+	Filled                                                    int64         // of Read, for experts in empty slots before anybody asked
 	Wait                                                      time.Duration // that sweeps have waited for the drive
 	Busy                                                      time.Duration // with at least one read in flight
 }
@@ -34,7 +35,7 @@ func (s Stats) Sub(e Stats) Stats {
 		Experts: s.Experts - e.Experts, ExpertHits: s.ExpertHits - e.ExpertHits,
 		Guesses: s.Guesses - e.Guesses, GuessesUsed: s.GuessesUsed - e.GuessesUsed, GuessesDropped: s.GuessesDropped - e.GuessesDropped,
 		Guessed: s.Guessed - e.Guessed, GuessesOff: s.GuessesOff - e.GuessesOff,
-		Wait: s.Wait - e.Wait, Busy: s.Busy - e.Busy,
+		Filled: s.Filled - e.Filled, Wait: s.Wait - e.Wait, Busy: s.Busy - e.Busy,
 	}
 }
 

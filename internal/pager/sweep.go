@@ -1,6 +1,7 @@
 package pager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,8 @@ type Sweep struct {
 }
 
 // Begin starts a sweep. Bundles of the kinds to skip, such as a head that no row reaches, are
-// neither read nor asked for. Only one sweep runs at a time.
+// neither read nor asked for. Only one sweep runs at a time. Where every expert has a slot, the first one begins when
+// all are there.
 func (p *Pager) Begin(ctx context.Context, skip ...layout.Kind) (*Sweep, error) {
 	s := new(Sweep)
 	if err := p.BeginAt(ctx, s, skip...); err != nil {
@@ -60,20 +62,22 @@ func (p *Pager) BeginAt(ctx context.Context, s *Sweep, skip ...layout.Kind) erro
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.closed:
-		return ErrClosed
-	case p.broken != nil:
-		return p.broken
-	case p.running != nil:
-		return errors.New("pager: internal error: a sweep began while another runs")
-	}
 	*s = Sweep{p: p, ctx: ctx}
 	for _, k := range skip {
 		s.skip |= 1 << k
 	}
+	p.pausing = false
+	p.startGrowing()
+	err := p.mayBegin()
+	for ; err == nil && p.preloads(); err = cmp.Or(err, p.mayBegin()) {
+		p.work.Broadcast()
+		err = s.wait()
+	}
+	if err != nil {
+		return err
+	}
+	p.started = true
 	p.forgive()
-	p.regrow()
 	for i := range p.slots {
 		if t := &p.slots[i]; t.state != idle && t.sweep == p.sweep && s.skips(&p.units[t.unit]) {
 			p.drop(t)
@@ -83,6 +87,19 @@ func (p *Pager) BeginAt(ctx context.Context, s *Sweep, skip ...layout.Kind) erro
 	p.stats.Sweeps++
 	p.rebalance()
 	p.rouse()
+	return nil
+}
+
+// mayBegin reports why no sweep may begin. The lock is held.
+func (p *Pager) mayBegin() error {
+	switch {
+	case p.closed:
+		return ErrClosed
+	case p.broken != nil:
+		return p.broken
+	case p.running != nil:
+		return errors.New("pager: internal error: a sweep began while another runs")
+	}
 	return nil
 }
 

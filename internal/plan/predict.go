@@ -223,10 +223,10 @@ func (p *Plan) RequiredBytes() int64 {
 }
 
 // ExpertWork is the Required of a run with experts that has read so many bytes: with slots for all, what was read
-// had to be; else only the run's own trace can tell.
+// had to be, once (an expert whose memory others took for a while is read again); else only the run's own trace can tell.
 func (p *Plan) ExpertWork(read int64) int64 {
-	if p.Experts.Resident() {
-		return read
+	if x := p.Placement; p.Experts.Resident() {
+		return min(read, x.PinnedMemory()+p.ReadBytes+x.Experts.Memory())
 	}
 	return -1
 }

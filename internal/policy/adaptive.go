@@ -149,6 +149,8 @@ func (r *adaptive) average(layer int, v Visit) {
 	}
 }
 
+func (*adaptive) acrossLayers() {}
+
 // Worth is the probability in one-ths; it compares across layers too.
 func (r *adaptive) Worth(layer, expert int) int64 {
 	at, l := layer*r.shape.Experts+expert, &r.learnt[layer]

@@ -36,9 +36,12 @@ type Visit struct {
 type Rule interface {
 	// Observe learns from a visit to a layer; once for each, before its experts are looked for.
 	Observe(layer int, v Visit)
-	// Worth of an expert in memory: the least goes first. Figures of one layer compare.
+	// Worth of an expert in memory: the least goes first. Figures of one layer compare, and change with its visits alone.
 	Worth(layer, expert int) int64
 }
+
+// acrossLayers marks rules whose figures compare across layers: as probabilities do, and ages do not.
+type acrossLayers interface{ acrossLayers() }
 
 // Default is the name of the rule that measures best: see docs/experts.md.
 const Default = "adaptive"
@@ -72,6 +75,7 @@ type static struct {
 }
 
 func (*static) Observe(int, Visit) {}
+func (*static) acrossLayers()      {}
 
 func (r *static) Worth(layer, expert int) int64 { return r.profile[layer*r.shape.Experts+expert] }
 

@@ -12,6 +12,10 @@ import (
 // the layer that is most above its quota, or in the layer itself. Quotas that sum to less than there are slots leave
 // the rest in transit: what a layer holds above its quota is judged when the next layer needs
 // the slot, by when the layer knows which of all were worth least; what was just read can be among them.
+// Where a rule's figures compare across layers and there are slots for a row's experts of all layers (Window says how many these are),
+// quotas do not count: the expert of least worth of all goes, where those of layers that come soon are worth more. What is read
+// and worth little then waits for that in slots that all layers share, and not in those of its own.
+//
 // An expert in use is never displaced, and while Window experts of a layer that are worth less are in use, neither is one that is worth
 // more: so a prompt that touches every expert of a layer turns Window slots over, and not all.
 type Table struct {
@@ -30,6 +34,15 @@ type Table struct {
 	slots  int
 	counts []int64 // demands by layer × Experts + expert, fading with each Rebalance
 	order  []int32 // scratch of Rebalance
+	global bool    // the rule's figures compare across layers
+	cheap  []cheap // by layer
+}
+
+// cheap is what goes first of a layer.
+type cheap struct {
+	worth int64
+	slot  int32
+	known bool // else it is to be found anew
 }
 
 const (
@@ -48,6 +61,8 @@ func NewTable(s Shape, rule Rule) *Table {
 	for i := range t.where {
 		t.where[i] = none
 	}
+	_, t.global = rule.(acrossLayers)
+	t.cheap = make([]cheap, s.Layers)
 	return t
 }
 
@@ -111,6 +126,7 @@ func (t *Table) Vacate(slot int) (to int, ok bool) {
 		return none, true
 	}
 	t.where[at], t.holds[other] = other, at
+	t.changed(at)
 	return int(other), true
 }
 
@@ -135,6 +151,7 @@ func (t *Table) Quotas() []int {
 // in use from now on. slots[i] is the slot of v.Demands[i], or -1: see Load. It returns how many are there.
 func (t *Table) Visit(layer int, v Visit, slots []int32) (hits int) {
 	t.rule.Observe(layer, v)
+	t.cheap[layer].known = false
 	base := layer * t.shape.Experts
 	for i, d := range v.Demands {
 		at := base + int(d.Expert)
@@ -165,6 +182,39 @@ func (t *Table) Load(layer, expert int) (slot int, ok bool) {
 	return int(s), true
 }
 
+// Empty is how many slots hold nothing.
+func (t *Table) Empty() int { return len(t.empty) }
+
+// LoadEmpty is Load that displaces nothing: it takes an empty slot, or fails.
+func (t *Table) LoadEmpty(layer, expert int) (slot int, ok bool) {
+	if len(t.empty) == 0 {
+		return none, false
+	}
+	return t.Load(layer, expert)
+}
+
+// Missing is what is best read into an empty slot: of the layer that holds least of its quota the expert of most worth that
+// is not in memory, the first of equal ones. It fails if every expert is.
+func (t *Table) Missing() (layer, expert int, ok bool) {
+	layer, most := none, int32(0)
+	for l, h := range t.held {
+		if short := t.quota[l] - h; int(h) < t.shape.Experts && (layer == none || short > most) {
+			layer, most = l, short
+		}
+	}
+	if layer == none {
+		return none, none, false
+	}
+	expert = none
+	var worth int64
+	for e, s := range t.where[layer*t.shape.Experts:][:t.shape.Experts] {
+		if w := t.rule.Worth(layer, e); s < 0 && (expert == none || w > worth) {
+			expert, worth = e, w
+		}
+	}
+	return layer, expert, true
+}
+
 // LoadBeside is Load that displaces none of some other experts of the layer.
 func (t *Table) LoadBeside(layer, expert int, others []int32) (slot int, ok bool) {
 	use := func(by int32) {
@@ -175,8 +225,10 @@ func (t *Table) LoadBeside(layer, expert int, others []int32) (slot int, ok bool
 		}
 	}
 	use(1)
+	t.cheap[layer].known = false
 	slot, ok = t.Load(layer, expert)
 	use(-1)
+	t.cheap[layer].known = false
 	return slot, ok
 }
 
@@ -184,6 +236,9 @@ func (t *Table) LoadBeside(layer, expert int, others []int32) (slot int, ok bool
 func (t *Table) Release(slot int) {
 	if t.users[slot]--; t.users[slot] < 0 {
 		panic(fmt.Sprintf("policy: slot %d is released too often", slot))
+	}
+	if at := t.holds[slot]; at >= 0 && t.users[slot] == 0 {
+		t.rested(at)
 	}
 	if t.users[slot] == 0 && t.holds[slot] == stale {
 		t.holds[slot] = empty
@@ -209,6 +264,22 @@ func (t *Table) drop(slot int32) {
 	at := t.holds[slot]
 	t.where[at] = none
 	t.held[int(at)/t.shape.Experts]--
+	t.changed(at)
+}
+
+// changed says that another expert of the layer may be the one to go.
+func (t *Table) changed(at int32) { t.cheap[int(at)/t.shape.Experts].known = false }
+
+// rested says that an expert is not in use any more.
+func (t *Table) rested(at int32) {
+	layer := int(at) / t.shape.Experts
+	c := &t.cheap[layer]
+	if !c.known {
+		return
+	}
+	if w := t.rule.Worth(layer, int(at)%t.shape.Experts); c.slot == none || w < c.worth || w == c.worth && at < t.holds[c.slot] {
+		c.slot, c.worth = t.where[at], w
+	}
 }
 
 // find empties a slot for a layer and takes it off the list of empty ones.
@@ -216,6 +287,13 @@ func (t *Table) find(layer int) (slot int32, ok bool) {
 	if n := len(t.empty); n > 0 {
 		slot, t.empty = t.empty[n-1], t.empty[:n-1]
 		return slot, true
+	}
+	if t.global && t.Window > 0 && t.slots >= t.Window*t.shape.Layers {
+		slot = t.cheapest(layer)
+		if slot != none {
+			t.drop(slot)
+		}
+		return slot, slot != none
 	}
 	slot = none
 	for most := int32(0); ; {
@@ -240,6 +318,44 @@ func (t *Table) find(layer int) (slot int32, ok bool) {
 	}
 	t.drop(slot)
 	return slot, true
+}
+
+// soon is how many times more an expert is worth whose layer comes next than one of equal worth whose layer was the last one: it
+// does its service first, and can go then.
+const soon = 3
+
+// cheapest is the slot of the expert of least worth in all layers that may go for one of the given layer.
+func (t *Table) cheapest(layer int) int32 {
+	best, worth, weighed := int32(none), int64(0), int64(0)
+	n := len(t.cheap)
+	for i := range n { // layers that come later first
+		l := (layer + n - i) % n
+		c := &t.cheap[l]
+		if !c.known {
+			c.slot, c.worth = t.idle(l)
+			c.known = true
+		}
+		if w := c.worth + c.worth*int64(i)*(soon-1)/int64(n); c.slot != none && (best == none || w < weighed) {
+			best, worth, weighed = c.slot, c.worth, w
+		}
+	}
+	if best != none && t.usedBelow(layer, worth) >= t.Window {
+		return none
+	}
+	return best
+}
+
+// idle is the expert of least worth of a layer that is not in use.
+func (t *Table) idle(layer int) (slot int32, worth int64) {
+	slot = none
+	for e, s := range t.where[layer*t.shape.Experts:][:t.shape.Experts] {
+		if s >= 0 && t.users[s] == 0 {
+			if w := t.rule.Worth(layer, e); slot == none || w < worth {
+				slot, worth = s, w
+			}
+		}
+	}
+	return slot, worth
 }
 
 // surplusBelow is the largest surplus over a quota that is below a bound, where 0 is no bound.

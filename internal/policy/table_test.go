@@ -477,3 +477,116 @@ func TestWrongRules(t *testing.T) {
 		}
 	}
 }
+
+// Empty slots take what a layer with room in its quota misses most, and nothing is displaced for it.
+func TestLoadEmpty(t *testing.T) {
+	profile := []int64{0, 3, 1, 2, 5, 4, 0, 9}
+	s := Shape{Layers: 2, Experts: 4}
+	rule, err := New("static", s, profile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := NewTable(s, rule)
+	table.SetQuotas([]int{1, 2})
+	for i := range 5 {
+		table.Give(i)
+	}
+	var got []int
+	for table.Empty() > 0 {
+		layer, expert, ok := table.Missing()
+		if !ok {
+			t.Fatal("nothing is missing")
+		}
+		slot, ok := table.LoadEmpty(layer, expert)
+		if !ok {
+			t.Fatalf("no slot for expert %d of layer %d", expert, layer)
+		}
+		table.Release(slot)
+		got = append(got, layer*10+expert)
+	}
+	if want := []int{13, 1, 10, 3, 11}; !slices.Equal(got, want) {
+		t.Errorf("loaded %v, want %v", got, want)
+	}
+	if _, ok := table.LoadEmpty(0, 0); ok || table.Held(0) != 2 || table.Held(1) != 3 {
+		t.Errorf("an expert was displaced: %d and %d are held", table.Held(0), table.Held(1))
+	}
+	for i := 5; i < 8; i++ {
+		table.Give(i)
+	}
+	for layer, expert, ok := table.Missing(); ok; layer, expert, ok = table.Missing() {
+		table.LoadEmpty(layer, expert)
+	}
+	if n := table.Held(0) + table.Held(1); n != 8 || table.Empty() != 0 {
+		t.Errorf("%d experts are held, %d slots empty", n, table.Empty())
+	}
+}
+
+// What goes first is what a look at all experts finds, whatever came and went before.
+func TestCheapest(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := Shape{Layers: rapid.IntRange(1, 4).Draw(t, "layers"), Experts: rapid.IntRange(2, 8).Draw(t, "experts")}
+		table := NewTable(s, newAdaptive(s))
+		table.Window = rapid.IntRange(1, s.Experts).Draw(t, "window")
+		table.SetQuotas(Equal(s, 0))
+		slots := s.Layers*table.Window + rapid.IntRange(0, s.all()).Draw(t, "slots")
+		for i := range slots {
+			table.Give(i)
+		}
+		for range rapid.IntRange(1, 40).Draw(t, "visits") {
+			layer := rapid.IntRange(0, s.Layers-1).Draw(t, "layer")
+			v := Visit{Decode: 1}
+			for _, e := range rapid.Permutation(ordered(s.Experts)).Draw(t, "experts")[:rapid.IntRange(1, table.Window).Draw(t, "used")] {
+				v.Demands = append(v.Demands, Demand{Expert: int32(e), Decode: 1})
+			}
+			use := make([]int32, len(v.Demands))
+			table.Visit(layer, v, use)
+			for i, slot := range use {
+				if slot >= 0 {
+					continue
+				}
+				want := table.naive(layer)
+				full := table.Empty() == 0
+				got, ok := table.Load(layer, int(v.Demands[i].Expert))
+				if !ok {
+					t.Fatalf("no slot, although no more are in use than a row needs")
+				}
+				if full && int32(got) != want {
+					t.Fatalf("slot %d was emptied, not %d", got, want)
+				}
+				use[i] = int32(got)
+			}
+			for _, slot := range use {
+				if rapid.IntRange(0, 9).Draw(t, "discard") == 0 {
+					table.Discard(int(slot))
+				}
+				table.Release(int(slot))
+			}
+		}
+	})
+}
+
+func ordered(n int) (out []int) {
+	for i := range n {
+		out = append(out, i)
+	}
+	return out
+}
+
+// naive is the slot of the idle expert of least weighed worth; of equal ones that of the layer that comes last, then the first.
+func (t *Table) naive(layer int) int32 {
+	best, least := int32(none), int64(0)
+	for i := range t.shape.Layers {
+		l := (layer + t.shape.Layers - i) % t.shape.Layers
+		for e := range t.shape.Experts {
+			slot := t.where[l*t.shape.Experts+e]
+			if slot < 0 || t.users[slot] > 0 {
+				continue
+			}
+			w := t.rule.Worth(l, e)
+			if w += w * int64(i) * (soon - 1) / int64(t.shape.Layers); best == none || w < least {
+				best, least = slot, w
+			}
+		}
+	}
+	return best
+}

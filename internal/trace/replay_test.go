@@ -187,6 +187,18 @@ func TestDefaultIsBest(t *testing.T) {
 	}
 }
 
+// One pool for all layers hits more than shares of layers where few experts are worth keeping: what is worth little passes through slots that
+// all layers have together.
+func TestOnePool(t *testing.T) {
+	x := making(8, 500, skew.Storyteller(64, 8, 1)).load(t)
+	out := x.replay(t, Setting{Policies: []string{"lfu", policy.Default}, Slots: x.sizes(2, 4)})
+	for i := 0; i < len(out); i += 2 {
+		if shares, pool := out[i].HitRate(), out[i+1].HitRate(); pool < shares+0.015 {
+			t.Errorf("%d slots: %.3f of hits in one pool, %.3f by shares", out[i].Slots, pool, shares)
+		}
+	}
+}
+
 // Where the long run changes, or recency is worth much and slots are few, the default is better than counting.
 func TestDefaultAdapts(t *testing.T) {
 	x := making(8, 500, skew.Skew{Experts: 64, Used: 8, Zipf: 0.8, Keep: 0.6, Seed: 1}).load(t)
@@ -209,13 +221,17 @@ func TestDefaultFollows(t *testing.T) {
 	}
 }
 
-// Shares that follow use beat equal ones where layers differ.
+// Shares that follow use beat equal ones where layers differ, and one pool for all layers by the default is no worse.
 func TestSharesFollowUse(t *testing.T) {
 	m := making(8, 500, skew.Skew{Experts: 64, Used: 8, Zipf: 0.2, Keep: 0.1, Seed: 1})
 	m.routers = append(m.routers, skew.New(skew.Skew{Experts: 64, Used: 8, Zipf: 1.5, Keep: 0.1, Seed: 1}))
 	x := m.load(t)
-	s := Setting{Policies: []string{policy.Default}, Slots: x.sizes(12)}
-	measured := x.replay(t, s)[0].HitRate()
+	s := Setting{Policies: []string{"lfu", policy.Default}, Slots: x.sizes(12)}
+	out := x.replay(t, s)
+	measured := out[0].HitRate()
+	if all := out[1].HitRate(); all < measured {
+		t.Errorf("%.3f of hits by shares, %.3f in one pool", measured, all)
+	}
 	s.Equal = true
 	if equal := x.replay(t, s)[0].HitRate(); measured < equal+0.02 {
 		t.Errorf("%.3f of hits, %.3f with equal shares", measured, equal)
