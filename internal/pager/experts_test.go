@@ -313,7 +313,7 @@ func TestGuesses(t *testing.T) {
 			if err := b.sweep(t, -1); err != nil {
 				t.Fatal(err)
 			}
-			for i := 0; b.pager.Predicts(ahead) && i < 120; i++ {
+			for i := 0; b.pager.Predicts(ahead) && b.pager.Stats().Guesses < 150 && i < 2000; i++ {
 				b.guess(t, i, ahead, right)
 			}
 			s := b.pager.Stats()
