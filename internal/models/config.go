@@ -16,6 +16,9 @@ type config struct {
 	Tied                                    bool // the output projection is the embedding
 	Interleaved                             bool // q and k rows are stored for interleaved rotation
 	Turned                                  bool // stacks of experts are inputs × outputs in Hugging Face folders
+	// RopeBase and Window are what config.json means without rope_theta and sliding_window. 0: 10000, and none.
+	RopeBase float64
+	Window   int
 
 	values  values
 	tensors int    // of the checkpoint
@@ -32,6 +35,8 @@ type values interface {
 	text(hf, gguf string) (string, bool)
 	flag(hf, gguf string) (value, ok bool)
 	list(hf string) ([]any, bool)
+	has(hf string) bool // even if it is null
+	empty() bool
 	object(hf string) (values, bool)
 }
 
@@ -119,32 +124,36 @@ func (c *config) common() {
 	if c.Layers > c.tensors { // so that a number in a file does not decide what is allocated
 		c.fail("%s is %d, but there are only %d tensors", c.named("num_hidden_layers", "block_count"), c.Layers, c.tensors)
 	}
-	if act, ok := c.values.text("hidden_act", ""); ok && act != "silu" {
+	if act, ok := c.values.text("hidden_act", ""); ok && act != "silu" && act != "swish" { // two names of one
 		c.fail("hidden_act %q is not supported by this family: only silu is", act)
 	}
 }
 
 // window returns the sliding window of layer i: layer_types if it is given, else every layer from
 // the given one on. 0 is none.
-func (c *config) window(i, from int) int {
-	if use, ok := c.values.flag("use_sliding_window", ""); ok && !use {
-		return 0
-	}
-	w := c.optionalCount("sliding_window", "attention.sliding_window")
+func (c *config) window(i, from int) int { return c.windowIf(i, i >= from) }
+
+// windowIf is window of layers for which slides is true unless layer_types is given.
+func (c *config) windowIf(i int, slides bool) int {
 	if types, ok := c.values.list("layer_types"); ok && i < len(types) {
-		if types[i] != "sliding_attention" {
-			return 0
-		}
-		return w
+		slides = types[i] == "sliding_attention"
 	}
-	if i < from {
+	if !slides {
 		return 0
 	}
-	return w
+	return c.anyWindow()
 }
 
-// windowFrom is the first layer with a sliding window; transformers takes 28 where it is not given.
-func (c *config) windowFrom() int {
+// anyWindow is the sliding window of the layers that have one.
+func (c *config) anyWindow() int {
+	if !c.fromGGUF() && !c.values.has("sliding_window") {
+		return c.Window
+	}
+	return c.optionalCount("sliding_window", "attention.sliding_window")
+}
+
+// maxWindowLayers is max_window_layers; transformers takes 28 where it is not given.
+func (c *config) maxWindowLayers() int {
 	if _, ok := c.values.number("max_window_layers", ""); !ok {
 		return 28
 	}
@@ -166,6 +175,8 @@ func (v jsonValues) number(hf, _ string) (float64, bool) { n, ok := v[hf].(float
 func (v jsonValues) text(hf, _ string) (string, bool)    { s, ok := v[hf].(string); return s, ok }
 func (v jsonValues) flag(hf, _ string) (bool, bool)      { b, ok := v[hf].(bool); return b, ok }
 func (v jsonValues) list(hf string) ([]any, bool)        { l, ok := v[hf].([]any); return l, ok }
+func (v jsonValues) has(hf string) bool                  { _, ok := v[hf]; return ok }
+func (v jsonValues) empty() bool                         { return len(v) == 0 }
 func (v jsonValues) object(hf string) (values, bool) {
 	o, ok := v[hf].(map[string]any)
 	return jsonValues(o), ok
@@ -209,4 +220,6 @@ func (v ggufValues) flag(_, gguf string) (bool, bool) {
 }
 
 func (v ggufValues) list(string) ([]any, bool)    { return nil, false }
+func (v ggufValues) has(string) bool              { return false }
+func (v ggufValues) empty() bool                  { return false }
 func (v ggufValues) object(string) (values, bool) { return nil, false }

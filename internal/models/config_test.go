@@ -81,7 +81,7 @@ func summary(c *config, d nn.Decoder) string {
 	var out strings.Builder
 	first := d.Blocks[0].Mixer
 	fmt.Fprintf(&out, "%d layers of %d and %d, heads %d/%d of %d, vocabulary %d, context %d, eps %g\n", len(d.Blocks), d.Hidden,
-		d.Blocks[0].FFN.(nn.GatedMLP).Width, first.Heads, first.KVHeads, first.HeadDim, d.Vocab, d.Context, d.Norm.Eps)
+		c.FFN, first.Heads, first.KVHeads, first.HeadDim, d.Vocab, d.Context, d.Norm.Eps)
 	var windows []int
 	var still []int
 	rope := first.Rope
@@ -94,6 +94,18 @@ func summary(c *config, d nn.Decoder) string {
 		}
 	}
 	fmt.Fprintf(&out, "windows %v, no rotation in %v, norm of heads: %v\n", windows, still, first.QKNorm != nil)
+	var sparse []int
+	for i, b := range d.Blocks {
+		if _, ok := b.FFN.(nn.MoE); ok {
+			sparse = append(sparse, i)
+		} else if width := b.FFN.(nn.GatedMLP).Width; width != c.FFN {
+			fmt.Fprintf(&out, "layer %d has a width of %d\n", i, width)
+		}
+	}
+	if len(sparse) > 0 {
+		m := d.Blocks[sparse[0]].FFN.(nn.MoE)
+		fmt.Fprintf(&out, "%d of %d experts of %d in %v, weighting %d, shared %+v, clamp %+v\n", m.Used, m.Experts, m.Width, sparse, m.Weights, m.Shared, m.Clamp)
+	}
 	fmt.Fprintf(&out, "rotates %d of base %g, interleaved: %v, %T%+v\n", rope.Dim, rope.Base, rope.Interleaved, rope.Scaling, rope.Scaling)
 	return out.String()
 }

@@ -1,6 +1,9 @@
 package models
 
-import "github.com/spillway/spillway/internal/nn"
+import (
+	"github.com/spillway/spillway/internal/kernel"
+	"github.com/spillway/spillway/internal/nn"
+)
 
 func init() {
 	register("gpt_oss", gptOSS)
@@ -10,7 +13,11 @@ func init() {
 // gptOSS is gpt-oss (OpenAI 2025): attention sinks, a sliding window in every other layer from the first, biases
 // everywhere, and experts with a clamped activation, chosen by their scores alone.
 func gptOSS(c *config) (nn.Decoder, names) {
+	c.RopeBase, c.Window = 150000, 128
 	rope, moe := c.rope(), c.experts("intermediate_size")
+	if !c.fromGGUF() && !c.scaled() {
+		rope.Scaling = yarnRope(kernel.YaRN{Factor: 32, OriginalLength: 4096, NoTruncate: true})
+	}
 	if y, ok := rope.Scaling.(yarn); ok && c.fromGGUF() {
 		y.NoTruncate = true // as released; GGUF cannot say it
 		rope.Scaling = y
@@ -20,13 +27,10 @@ func gptOSS(c *config) (nn.Decoder, names) {
 		Alpha: float32(c.positive("swiglu_alpha", "", 1.702)), Limit: float32(c.positive("swiglu_limit", "", 7)),
 	}
 	c.Turned = true
-	_, listed := c.values.list("layer_types")
 	d := c.decoder(func(i int) nn.Attention {
 		a := c.attention(rope)
 		a.Sinks = true
-		if listed || i%2 == 0 {
-			a.Window = c.window(i, 0)
-		}
+		a.Window = c.windowIf(i, i%2 == 0)
 		return a
 	})
 	return mixture(d, moe, everyLayer), standard.with(experts).with(names{

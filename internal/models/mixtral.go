@@ -7,12 +7,12 @@ func init() { register("mixtral", mixtral) }
 // mixtral is Mistral with experts in every layer (Jiang et al. 2024). GGUF files call it llama, and store the rows
 // of q and k for interleaved rotation.
 func mixtral(c *config) (nn.Decoder, names) {
-	c.Interleaved = c.fromGGUF()
+	c.Interleaved, c.RopeBase = c.fromGGUF(), 1e6
 	rope, moe := c.rope(), c.experts("intermediate_size")
 	moe.Weights = nn.SoftmaxUnit
-	d := c.decoder(func(i int) nn.Attention {
+	d := c.decoder(func(int) nn.Attention {
 		a := c.attention(rope)
-		a.Window = c.window(i, 0)
+		a.Window = c.anyWindow()
 		return a
 	})
 	return mixture(d, moe, everyLayer), standard.with(experts).with(names{

@@ -69,7 +69,9 @@ func Describe(cat *checkpoint.Catalog) (*nn.Model, error) {
 	}
 	c.Vocab, c.tensors = src.embeddingRows(), len(cat.Tensors)
 	c.common()
-	c.Tied = c.tied(src)
+	if c.Tied, err = c.tied(src); err != nil {
+		return nil, err
+	}
 	d, names := build(c)
 	if c.err != nil {
 		return nil, c.err
@@ -122,12 +124,21 @@ func readConfig(cat *checkpoint.Catalog) (*config, string, error) {
 
 func (c *config) fromGGUF() bool { _, ok := c.values.(ggufValues); return ok }
 
-// tied reports whether the output projection is the embedding.
-func (c *config) tied(src *source) bool {
-	if t, ok := c.values.flag("tie_word_embeddings", ""); ok && t {
-		return true
+// tied reports whether the output projection is the embedding. Where the configuration says so but the checkpoint has
+// both, they count as they are, as in transformers: files that were made from trained heads have such configurations.
+func (c *config) tied(src *source) (bool, error) {
+	if !src.has(standard["head"]) {
+		return true, nil
 	}
-	return !src.has(standard["head"])
+	if t, _ := c.values.flag("tie_word_embeddings", ""); !t {
+		return false, nil
+	}
+	head, plain := src.find(standard["head"], -1, ".weight")
+	embed, also := src.find(standard["embed"], -1, ".weight")
+	if !plain || !also {
+		return true, nil
+	}
+	return src.alike(head, embed)
 }
 
 // checkHead refuses to tie what the configuration says is not tied.
@@ -160,11 +171,13 @@ func (c *config) attention(rope *nn.Rope) nn.Attention {
 
 // optionalWindow is window for families whose window is off unless use_sliding_window is true.
 func (c *config) optionalWindow(i, from int) int {
-	if use, _ := c.values.flag("use_sliding_window", ""); !use {
+	if !c.slides() {
 		return 0
 	}
 	return c.window(i, from)
 }
+
+func (c *config) slides() bool { use, _ := c.values.flag("use_sliding_window", ""); return use }
 
 // pooling makes d an embedding model if the checkpoint says that it is one: by the files of
 // sentence-transformers, or by GGUF's pooling_type.

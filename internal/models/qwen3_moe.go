@@ -11,10 +11,12 @@ func init() {
 func qwen3MoE(c *config) (nn.Decoder, names) {
 	rope, moe := c.rope(), c.experts("moe_intermediate_size")
 	moe.Weights = c.unit(true)
-	d := c.decoder(func(i int) nn.Attention {
+	d := c.decoder(func(int) nn.Attention {
 		a := c.attention(rope)
 		a.QKNorm = &nn.RMS{Eps: c.Eps}
-		a.Window = c.optionalWindow(i, 0)
+		if c.slides() {
+			a.Window = c.anyWindow()
+		}
 		return a
 	})
 	return mixture(d, moe, c.sparse()), standard.with(experts)

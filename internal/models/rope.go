@@ -1,6 +1,8 @@
 package models
 
 import (
+	"math"
+
 	"github.com/spillway/spillway/internal/kernel"
 	"github.com/spillway/spillway/internal/nn"
 )
@@ -8,15 +10,18 @@ import (
 // rope reads the rotation of a model: transformers 5 writes it under rope_parameters, older releases
 // as rope_theta and rope_scaling, GGUF as rope.* keys or as a tensor of divisors.
 func (c *config) rope() *nn.Rope {
-	r := &nn.Rope{Base: c.positive("rope_theta", "rope.freq_base", 10000), Interleaved: c.Interleaved, Factors: "rope_freqs.weight"}
+	base := 10000.0
+	if c.RopeBase > 0 && !c.fromGGUF() {
+		base = c.RopeBase
+	}
+	r := &nn.Rope{Base: c.positive("rope_theta", "rope.freq_base", base), Interleaved: c.Interleaved, Factors: "rope_freqs.weight"}
 	partial := c.positive("partial_rotary_factor", "", 1)
-	scaling, ok := c.values.object("rope_scaling")
-	if p, found := c.values.object("rope_parameters"); found {
-		scaling, ok = p, true
-		if theta, found := p.number("rope_theta", ""); found {
+	scaling, ok := c.ropeParameters()
+	if ok {
+		if theta, found := scaling.number("rope_theta", ""); found {
 			r.Base = theta
 		}
-		if f, found := p.number("partial_rotary_factor", ""); found {
+		if f, found := scaling.number("partial_rotary_factor", ""); found {
 			partial = f
 		}
 	}
@@ -36,6 +41,27 @@ func (c *config) rope() *nn.Rope {
 	return r
 }
 
+// ropeParameters is where config.json describes the rotation. An older key that says something goes first, as in
+// transformers.
+func (c *config) ropeParameters() (values, bool) {
+	for _, key := range []string{"rope_scaling", "rope_parameters"} {
+		v, ok := c.values.object(key)
+		if !ok || v.empty() {
+			continue
+		}
+		for _, layers := range []string{"full_attention", "sliding_attention"} {
+			if v.has(layers) {
+				c.fail("%s has an entry for each kind of layers (%s), which this family does not know", key, layers)
+			}
+		}
+		return v, true
+	}
+	return nil, false
+}
+
+// scaled reports whether config.json says how the rotation is scaled, if only that it is not.
+func (c *config) scaled() bool { _, ok := c.ropeParameters(); return ok }
+
 func (c *config) hfScaling(v values) nn.Scaling {
 	kind, _ := v.text("rope_type", "")
 	if kind == "" {
@@ -50,9 +76,8 @@ func (c *config) hfScaling(v values) nn.Scaling {
 		}
 		return def
 	}
-	factor, original := num("factor", 1), num("original_max_position_embeddings", float64(c.Context))
-	if factor < 1 || original < 1 || original > maxDim {
-		c.fail("rope scaling %q has factor %v and original length %v", kind, factor, original)
+	factor, original, ok := c.hfFactor(v, kind)
+	if !ok {
 		return nil
 	}
 	switch kind {
@@ -74,6 +99,33 @@ func (c *config) hfScaling(v values) nn.Scaling {
 	}
 	c.fail("rope scaling %q is not supported: default, linear, llama3, dynamic and yarn are", kind)
 	return nil
+}
+
+// hfFactor reads how many times longer than the original length a scaled rotation reaches, and that length. As in
+// transformers, the length beside rope_scaling goes before the one in it, and only YaRN's factor may be left out.
+func (c *config) hfFactor(v values, kind string) (factor, original float64, ok bool) {
+	const key = "original_max_position_embeddings"
+	original = float64(c.Context)
+	if n := c.notNegative(v, key, key); n > 0 {
+		original = n
+	}
+	if n := c.notNegative(c.values, key, ""); n > 0 {
+		original = n
+	}
+	factor, given := v.number("factor", "")
+	switch {
+	case given:
+	case kind == "linear" || kind == "llama3" || kind == "dynamic":
+		c.fail("rope scaling %q has no factor", kind)
+		return 0, 0, false
+	default:
+		factor = float64(c.Context) / original
+	}
+	if !(factor >= 1) || math.IsInf(factor, 0) || original < 1 || original > maxDim {
+		c.fail("rope scaling %q has factor %v and original length %v", kind, factor, original)
+		return 0, 0, false
+	}
+	return factor, original, true
 }
 
 func (c *config) ggufScaling() nn.Scaling {

@@ -9,6 +9,7 @@ func init() { register("smollm3", smollm3) }
 func smollm3(c *config) (nn.Decoder, names) {
 	listed, ok := c.values.list("no_rope_layers")
 	interval := c.count("no_rope_layer_interval", "", 4)
+	c.RopeBase = 2e6
 	rope := c.rope()
 	return c.decoder(func(i int) nn.Attention {
 		rotates := (i+1)%interval != 0

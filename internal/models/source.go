@@ -1,7 +1,10 @@
 package models
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,7 +12,9 @@ import (
 	"github.com/spillway/spillway/internal/checkpoint"
 	"github.com/spillway/spillway/internal/checkpoint/repack"
 	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/mem"
 	"github.com/spillway/spillway/internal/quant"
+	"github.com/spillway/spillway/internal/vfs"
 )
 
 // source resolves roles to the tensors of a catalog. It implements nn.Source.
@@ -90,6 +95,44 @@ func (s *source) embeddingRows() int {
 		return 0
 	}
 	return t.Shape[0]
+}
+
+// alike compares two tensors at places all over them, so that equal ones need not be read whole.
+func (s *source) alike(a, b *checkpoint.Tensor) (bool, error) {
+	if a.DType != b.DType || !slices.Equal(a.Shape, b.Shape) || a.Bytes != b.Bytes {
+		return false, nil
+	}
+	const pieces, piece = 64, 1 << 10
+	n := min(piece, a.Bytes)
+	both, step := make([]byte, 2*n), (a.Bytes-n)/(pieces-1)
+	for i := range int64(pieces) {
+		at := step * i
+		if i == pieces-1 {
+			at = a.Bytes - n
+		}
+		x, y := both[:n], both[n:]
+		if err := cmp.Or(s.read(a, at, x), s.read(b, at, y)); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(x, y) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// read fills p with a tensor's bytes from the given one on.
+func (s *source) read(t *checkpoint.Tensor, at int64, p []byte) error {
+	f, align := s.cat.Files[t.File].File, s.cat.Files[t.File].Align()
+	pos, _ := t.At(at)
+	r, err := vfs.NewReader(f, pos, int64(len(p)), mem.AlignUp(make([]byte, vfs.SpanSize(len(p), align)+align), align))
+	if err == nil {
+		_, err = io.ReadFull(r, p)
+	}
+	if err != nil {
+		return fmt.Errorf("tensor %s: %w", t.Name, err)
+	}
+	return nil
 }
 
 // Matrix implements nn.Source.

@@ -11,25 +11,39 @@ import (
 )
 
 // experts is the names of experts that most families use: one tensor each in Hugging Face folders, one for all of a
-// layer in GGUF files, which had one each in their first form.
+// layer in GGUF files, which had one each in their first form. transformers 5 can also write one for all of a layer, in
+// which the rows of gate and up follow each other.
 var experts = names{
 	"ffn.router":                {"model.layers.%d.mlp.gate", "blk.%d.ffn_gate_inp"},
 	"ffn.experts.gate":          {"", "blk.%d.ffn_gate_exps"},
 	"ffn.experts.up":            {"", "blk.%d.ffn_up_exps"},
-	"ffn.experts.down":          {"", "blk.%d.ffn_down_exps"},
+	"ffn.experts.down":          {"model.layers.%d.mlp.experts.down_proj", "blk.%d.ffn_down_exps"},
+	"ffn.experts.gate" + first:  {"model.layers.%d.mlp.experts.gate_up_proj", ""},
+	"ffn.experts.up" + second:   {"model.layers.%d.mlp.experts.gate_up_proj", ""},
 	"ffn.experts.gate" + single: {"model.layers.%d.mlp.experts.%d.gate_proj", "blk.%d.ffn_gate.%d"},
 	"ffn.experts.up" + single:   {"model.layers.%d.mlp.experts.%d.up_proj", "blk.%d.ffn_up.%d"},
 	"ffn.experts.down" + single: {"model.layers.%d.mlp.experts.%d.down_proj", "blk.%d.ffn_down.%d"},
 }
 
-// single ends the roles of experts with tensors of their own.
-const single = ".single"
+// How the roles of experts end that are not whole tensors of all experts: with tensors of their own, or the first or
+// second half of each expert's rows.
+const (
+	single = ".single"
+	first  = ".first"
+	second = ".second"
+)
 
 // Stack implements nn.Source.
 func (s *source) Stack(layer int, role string, experts, rows, cols int) (*layout.Stack, bool, error) {
 	if t, ok := s.find(s.names[role], layer, ".weight"); ok {
 		st, err := s.together(t, experts, rows, cols)
 		return st, err == nil, err
+	}
+	for half, end := range []string{first, second} {
+		if t, ok := s.find(s.names[role+end], layer, ".weight"); ok {
+			st, err := s.part(t, experts, 2, half, rows, cols)
+			return st, err == nil, err
+		}
 	}
 	if t, ok := s.find(s.names[role], layer, "_blocks"); ok {
 		st, err := s.blocks(t, experts, rows, cols)
@@ -43,8 +57,13 @@ func (s *source) together(t *checkpoint.Tensor, experts, rows, cols int) (*layou
 	if s.turned {
 		return s.added(t, experts, rows, cols, func(e int) (repack.Matrix, error) { return s.view.AddTurned(t, e, rows, cols) })
 	}
-	if !slices.Equal(t.Shape, []int{experts, rows, cols}) {
-		return nil, fmt.Errorf("tensor %s has shape %v, the configuration asks for %v", t.Name, t.Shape, []int{experts, rows, cols})
+	return s.part(t, experts, 1, 0, rows, cols)
+}
+
+// part is a stack of one of the parts that each expert's rows are made of.
+func (s *source) part(t *checkpoint.Tensor, experts, parts, part, rows, cols int) (*layout.Stack, error) {
+	if shape := []int{experts, parts * rows, cols}; !slices.Equal(t.Shape, shape) {
+		return nil, fmt.Errorf("tensor %s has shape %v, the configuration asks for %v", t.Name, t.Shape, shape)
 	}
 	typ, err := computable(t)
 	if err != nil {
@@ -52,7 +71,7 @@ func (s *source) together(t *checkpoint.Tensor, experts, rows, cols int) (*layou
 	}
 	st := &layout.Stack{Name: t.Name, Type: typ, Rows: rows, Cols: cols, At: make([]layout.Place, experts)}
 	for e := range st.At {
-		at, n := t.At(int64(e) * st.Bytes())
+		at, n := t.At((int64(e)*int64(parts) + int64(part)) * st.Bytes())
 		if n < st.Bytes() {
 			return nil, fmt.Errorf("tensor %s: a matrix of %d bytes does not fit its slices", t.Name, st.Bytes())
 		}
