@@ -131,12 +131,12 @@ func Open(ctx context.Context, c Config) (*Pager, error) {
 		return nil, errors.Join(err, p.free())
 	}
 	p.mu.Lock()
-	p.startReaders()
+	// Slots come first: what is read while some are missing displaces what is needed again, and is read twice.
 	p.startGrowing()
-	// The first sweep needs them all, and reads go on meanwhile.
-	for p.growing && p.ExpertsResident() && ctx.Err() == nil {
+	for p.growing && ctx.Err() == nil {
 		p.rested.Wait()
 	}
+	p.startReaders()
 	p.mu.Unlock()
 	p.unregister = c.Ledger.Register(holderRank, slotHolder{p})
 	return p, nil
