@@ -229,3 +229,19 @@ func TestGrammarSpeed(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkCompile compiles the 300 schemas of schema's tests.
+func BenchmarkCompile(b *testing.B) {
+	text, err := os.ReadFile("schema/testdata/schemas.jsonl")
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := strings.Split(strings.TrimSpace(string(text)), "\n")
+	for b.Loop() {
+		for _, one := range all {
+			if _, err := CompileGrammar(Source{Kind: JSONSchema, Text: one}, nil, cfg.Limits{}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

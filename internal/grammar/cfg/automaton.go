@@ -67,32 +67,35 @@ func (b *Builder) DFA(d Automaton) Expr {
 }
 
 func (b *Builder) copyAutomaton(d Automaton) (*automaton, error) {
-	ids := map[int]int32{d.Start(): 0}
-	order := []int{d.Start()}
+	ids := newNumbering(d)
+	ids.of(d.Start())
 	a := &automaton{}
-	for i := 0; i < len(order); i++ {
+	var spans []span // of all states, in a row
+	var ends []int
+	for i := 0; i < len(ids.order); i++ {
 		if i%256 == 255 && b.late() {
 			return nil, b.err
 		}
-		var spans []span
-		edges(d, order[i], func(lo, hi byte, to int) {
-			id, ok := ids[to]
-			if !ok {
-				id = int32(len(order))
-				ids[to] = id
-				order = append(order, to)
-			}
-			if n := len(spans); n > 0 && spans[n-1].to == id && spans[n-1].hi+1 == lo {
+		first := len(spans)
+		edges(d, ids.order[i], func(lo, hi byte, to int) {
+			id := ids.of(to)
+			if n := len(spans); n > first && spans[n-1].to == id && spans[n-1].hi+1 == lo {
 				spans[n-1].hi = hi
 			} else {
 				spans = append(spans, span{lo, hi, id})
 			}
 		})
-		if len(order) > b.limits.Nodes {
+		if len(ids.order) > b.limits.Nodes {
 			return nil, overLimit("nodes", b.limits.Nodes, "states of an automaton")
 		}
-		a.spans = append(a.spans, spans)
-		a.accept = append(a.accept, d.Accepting(order[i]))
+		ends = append(ends, len(spans))
+		a.accept = append(a.accept, d.Accepting(ids.order[i]))
+	}
+	a.spans = make([][]span, len(ends))
+	first := 0
+	for i, end := range ends {
+		a.spans[i] = spans[first:end:end]
+		first = end
 	}
 	if !a.alive() {
 		return nil, fmt.Errorf("grammar: an automaton with states that lead to no end")
@@ -100,17 +103,58 @@ func (b *Builder) copyAutomaton(d Automaton) (*automaton, error) {
 	return a, nil
 }
 
+// numbering gives states numbers from 0 in the order in which they are asked for.
+type numbering struct {
+	order []int
+	table []int32 // by state, +1; nil where the automaton does not say how many it has
+	ids   map[int]int32
+}
+
+func newNumbering(d Automaton) *numbering {
+	if sized, ok := d.(interface{ States() int }); ok {
+		return &numbering{table: make([]int32, sized.States())}
+	}
+	return &numbering{ids: map[int]int32{}}
+}
+
+func (n *numbering) of(state int) int32 {
+	if n.table != nil {
+		if n.table[state] == 0 {
+			n.order = append(n.order, state)
+			n.table[state] = int32(len(n.order))
+		}
+		return n.table[state] - 1
+	}
+	id, ok := n.ids[state]
+	if !ok {
+		id = int32(len(n.order))
+		n.ids[state] = id
+		n.order = append(n.order, state)
+	}
+	return id
+}
+
 // alive says that every state leads to an accepting one, or that the start alone is there.
 func (a *automaton) alive() bool {
 	if len(a.spans) == 1 && len(a.spans[0]) == 0 {
 		return true
 	}
-	back := make([][]int32, len(a.spans))
+	into := make([]int32, len(a.spans)+1) // where the states before one begin in back
+	for _, spans := range a.spans {
+		for _, s := range spans {
+			into[s.to]++
+		}
+	}
+	for i := 1; i < len(into); i++ {
+		into[i] += into[i-1]
+	}
+	back := make([]int32, into[len(into)-1])
 	var queue []int32
 	live := make([]bool, len(a.spans))
 	for q, spans := range a.spans {
 		for _, s := range spans {
-			back[s.to] = append(back[s.to], int32(q))
+			into[s.to]--
+			back[into[s.to]] = int32(q)
 		}
 		if a.accept[q] {
 			live[q] = true
@@ -121,7 +165,7 @@ func (a *automaton) alive() bool {
 	for len(queue) > 0 {
 		q := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
-		for _, p := range back[q] {
+		for _, p := range back[into[q]:into[q+1]] {
 			if !live[p] {
 				live[p] = true
 				count++
@@ -133,7 +177,11 @@ func (a *automaton) alive() bool {
 }
 
 func (a *automaton) text() string {
-	var out []byte
+	n := 3 * len(a.spans)
+	for _, spans := range a.spans {
+		n += 6 * len(spans)
+	}
+	out := make([]byte, 0, n)
 	for q, spans := range a.spans {
 		mark := byte(0)
 		if a.accept[q] {

@@ -311,7 +311,7 @@ func (c *compiler) automaton(a *automaton, k int32) int32 {
 		if ids[q] == k || ids[q] == deadState {
 			continue
 		}
-		s := state{count: -1}
+		s := state{count: -1, moves: make([]move, 0, len(spans))}
 		for _, sp := range spans {
 			s.moves = append(s.moves, move{kind: onByte, lo: sp.lo, hi: sp.hi, to: ids[sp.to]})
 		}

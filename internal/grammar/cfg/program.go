@@ -67,7 +67,7 @@ func (g *Grammar) Bytes() int {
 // finish keeps what the first frame reaches, in the order of discovery.
 func (c *compiler) finish() *Grammar {
 	g := &Grammar{limits: c.b.limits, counters: c.counters}
-	r := reach{c: c, state: map[int32]int32{}, frame: map[int32]int32{}}
+	r := reach{c: c, state: make([]int32, len(c.states)), frame: map[int32]int32{}}
 	r.visitState(deadState)
 	r.visitState(finalState)
 	r.visitFrame(0)
@@ -83,6 +83,7 @@ func (c *compiler) finish() *Grammar {
 		}
 	}
 	g.classify(c, r.states)
+	g.makeRoom(c, r.states)
 	for _, q := range r.states {
 		g.emit(&c.states[q], &r)
 	}
@@ -97,6 +98,18 @@ func (c *compiler) finish() *Grammar {
 	g.rankFrames()
 	g.addBare()
 	return g
+}
+
+// makeRoom allocates the tables that emit fills.
+func (g *Grammar) makeRoom(c *compiler, states []int32) {
+	var n [onNothing + 1]int
+	for _, q := range states {
+		for _, m := range c.states[q].moves {
+			n[m.kind]++
+		}
+	}
+	g.bytes, g.calls, g.tokens = make([]byteMove, 0, n[onByte]), make([]callMove, 0, n[onCall]), make([]tokenMove, 0, n[onToken])
+	g.states = make([]compiled, 0, len(states))
 }
 
 // addBare makes a state without calls for each that has them.
@@ -120,11 +133,12 @@ func (g *Grammar) addBare() {
 type reach struct {
 	c              *compiler
 	states, frames []int32
-	state, frame   map[int32]int32 // new numbers
+	state          []int32         // new numbers, by old; 0, that of deadState, for those that are not reached
+	frame          map[int32]int32 // new numbers
 }
 
 func (r *reach) visitState(q int32) {
-	if _, ok := r.state[q]; !ok {
+	if r.state[q] == 0 && (q != deadState || len(r.states) == 0) {
 		r.state[q] = int32(len(r.states))
 		r.states = append(r.states, q)
 	}

@@ -1,5 +1,7 @@
 package regular
 
+import "fmt"
+
 // Regexp is the language of an ECMA-262 regular expression (edition 2025, flag u): of the texts that it
 // matches as a whole, or, for a search, somewhere. Back references and look-behind are refused.
 func (b *Builder) Regexp(pattern string, search bool) (*DFA, error) {
@@ -17,8 +19,14 @@ func (b *Builder) Regexp(pattern string, search bool) (*DFA, error) {
 	return b.compile(p, atStart)
 }
 
+// mostPattern bounds the bytes of a pattern, and so what reading it takes.
+const mostPattern = 64 << 10
+
 // read reads a pattern that an automaton can match.
 func read(pattern string) (*node, error) {
+	if len(pattern) > mostPattern {
+		return nil, &SyntaxError{Pattern: pattern, Offset: mostPattern, Message: fmt.Sprintf("more than %d bytes", mostPattern), Refused: true}
+	}
 	n, err := parse(pattern)
 	if err != nil {
 		return nil, err
@@ -34,9 +42,9 @@ func (b *Builder) whole(n *node, search bool) (*program, error) {
 	return b.program(n)
 }
 
-// CheckRegexp says whether a pattern is a regular expression, also one that no automaton can match.
+// CheckRegexp says whether a pattern is a regular expression of ECMA-262, also one that no automaton can match.
 func CheckRegexp(pattern string) error {
-	_, err := parse(pattern)
+	_, err := (&parser{pattern: pattern, ecma: true}).parse()
 	return err
 }
 

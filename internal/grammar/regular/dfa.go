@@ -65,13 +65,15 @@ func (d *DFA) Equal(e *DFA) bool {
 
 // Edges calls f for each run of neighbouring bytes with one target, in order.
 func (d *DFA) Edges(state int, f func(lo, hi byte, to int)) {
+	row := d.row(state)
 	for lo := 0; lo < 256; {
-		to, hi := d.Next(state, byte(lo)), lo
-		for hi < 255 && d.Next(state, byte(hi+1)) == to {
+		column := d.class[lo]
+		to, hi := row[column], lo
+		for hi < 255 && (d.class[hi+1] == column || row[d.class[hi+1]] == to) {
 			hi++
 		}
 		if to >= 0 {
-			f(byte(lo), byte(hi), to)
+			f(byte(lo), byte(hi), int(to))
 		}
 		lo = hi + 1
 	}

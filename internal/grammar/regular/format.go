@@ -8,6 +8,7 @@ const (
 	ipv4      = `(?:` + octet + `\.){3}` + octet
 	dateCivil = `(?:\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))` +
 		`|(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)`
+	year1     = `(?!0000)` // RFC 3339 has the year 0, calendars of many programs do not
 	offset    = `(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)`
 	clock     = `(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?` + offset
 	durSecond = `\d+S`
@@ -102,11 +103,11 @@ var (
 func formatPattern(name string) (pattern string, ok bool) {
 	switch name {
 	case "date":
-		return dateCivil, true
+		return year1 + dateCivil, true
 	case "time":
 		return clock, true
 	case "date-time":
-		return dateCivil + "T" + clock, true
+		return year1 + dateCivil + "T" + clock, true
 	case "uri", "iri":
 		return strictURI.absolute(), true
 	case "uri-reference", "iri-reference":

@@ -47,3 +47,18 @@ func TestFormatsAreAccepted(t *testing.T) {
 		}
 	}
 }
+
+// Years that many calendars lack are not written.
+func TestYearZero(t *testing.T) {
+	b := NewBuilder(Limits{})
+	for _, name := range []string{"date", "date-time"} {
+		d, _, err := b.Format(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := map[string]string{"date": "", "date-time": "T00:00:00Z"}[name]
+		if d.Match("0000-01-01"+rest) || !d.Match("0001-01-01"+rest) || !d.Match("2000-02-29"+rest) {
+			t.Errorf("%s: the year 0 is written, or another is not", name)
+		}
+	}
+}

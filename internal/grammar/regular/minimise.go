@@ -21,23 +21,17 @@ func (b *Builder) minimise(d *DFA) (*DFA, error) {
 func (d *DFA) live() []bool {
 	reached := make([]bool, len(d.accept))
 	reached[0] = true
-	back := make([][]int32, len(d.accept))
 	for work := []int32{0}; len(work) > 0; {
 		s := work[len(work)-1]
 		work = work[:len(work)-1]
 		for _, t := range d.row(int(s)) {
-			if t < 0 {
-				continue
-			}
-			if l := len(back[t]); l == 0 || back[t][l-1] != s {
-				back[t] = append(back[t], s)
-			}
-			if !reached[t] {
+			if t >= 0 && !reached[t] {
 				reached[t] = true
 				work = append(work, t)
 			}
 		}
 	}
+	back, at := d.sources()
 	live := make([]bool, len(d.accept))
 	var work []int32
 	for s, a := range d.accept {
@@ -48,13 +42,39 @@ func (d *DFA) live() []bool {
 	for len(work) > 0 {
 		s := work[len(work)-1]
 		work = work[:len(work)-1]
-		for _, f := range back[s] {
-			if !live[f] {
+		for _, f := range back[at[s]:at[s+1]] {
+			if reached[f] && !live[f] {
 				live[f], work = true, append(work, f)
 			}
 		}
 	}
 	return live
+}
+
+// sources has the states that lead to state s at [at[s]:at[s+1]], one that does by several columns in a row once.
+func (d *DFA) sources() (from, at []int32) {
+	at = make([]int32, len(d.accept)+1)
+	each := func(f func(s, t int32)) {
+		for s := range int32(len(d.accept)) {
+			last := int32(dead)
+			for _, t := range d.row(int(s)) {
+				if t >= 0 && t != last {
+					f(s, t)
+				}
+				last = t
+			}
+		}
+	}
+	each(func(_, t int32) { at[t]++ })
+	for i := range len(d.accept) {
+		at[i+1] += at[i]
+	}
+	from = make([]int32, at[len(d.accept)])
+	each(func(s, t int32) {
+		at[t]--
+		from[at[t]] = s
+	})
+	return from, at
 }
 
 func (d *DFA) row(state int) []int32 { return d.next[state*d.columns : (state+1)*d.columns] }
@@ -128,6 +148,14 @@ func (p *partition) split() {
 
 func newRefinement(d *DFA, live []bool) *refinement {
 	m := &refinement{states: newPartition(len(live))}
+	n := 0
+	for _, t := range d.next {
+		if t >= 0 {
+			n++
+		}
+	}
+	room := make([]int32, 3*n)
+	m.tail, m.head, m.mark = room[:0:n], room[n:n:2*n], room[2*n:2*n]
 	for s, ok := range live {
 		if !ok {
 			continue

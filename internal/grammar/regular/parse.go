@@ -22,11 +22,13 @@ func (e *SyntaxError) Error() string {
 const (
 	mostNesting = 200
 	mostRepeat  = 1 << 20
+	mostNames   = 1000 // of groups
 )
 
 // A parser reads ECMA-262 regular expressions, edition 2025, with the flag u. From its annex B it takes
 // what schemas are full of: escapes of punctuation, and { } ] that stand for themselves.
 type parser struct {
+	ecma    bool // nothing of other languages
 	pattern string
 	at      int
 	depth   int
@@ -36,9 +38,10 @@ type parser struct {
 	names   []string
 }
 
-// parse reads a pattern. Panics of type *SyntaxError stay inside.
-func parse(pattern string) (n *node, err error) {
-	p := &parser{pattern: pattern}
+func parse(pattern string) (*node, error) { return (&parser{pattern: pattern}).parse() }
+
+// parse reads the pattern. Panics of type *SyntaxError stay inside.
+func (p *parser) parse() (n *node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			syntax, ok := r.(*SyntaxError)
@@ -48,11 +51,11 @@ func parse(pattern string) (n *node, err error) {
 			n, err = nil, syntax
 		}
 	}()
-	if i := invalidUTF8(pattern); i >= 0 {
+	if i := invalidUTF8(p.pattern); i >= 0 {
 		p.fail(i, "no valid UTF-8")
 	}
 	n = p.alternatives()
-	if p.at < len(pattern) {
+	if p.at < len(p.pattern) {
 		p.fail(p.at, ") without (")
 	}
 	return n, nil
@@ -95,9 +98,13 @@ func (p *parser) alternatives() *node {
 	if p.depth > mostNesting {
 		p.fail(p.at, "groups nest more than %d deep", mostNesting)
 	}
+	outer := slices.Clip(p.names)
 	subs := []*node{p.alternative()}
-	for p.take("|") {
+	for p.take("|") { // alternatives may have groups of the same name
+		others := p.names
+		p.names = outer
 		subs = append(subs, p.alternative())
+		p.names = append(others, p.names[len(outer):]...)
 	}
 	p.depth--
 	if len(subs) == 1 {
@@ -242,7 +249,7 @@ func (p *parser) group() *node {
 		n.negative = true
 	case p.take("<="), p.take("<!"):
 		n.kind = kindBehind
-	case p.take("<"), p.take("P<"): // (?P<: of Python, meant the same
+	case p.take("<"), !p.ecma && p.take("P<"): // (?P<: of Python, meant the same
 		p.name(at)
 		p.groups++
 		return p.inside(at)
@@ -269,6 +276,9 @@ func (p *parser) name(at int) {
 	}
 	if slices.Contains(p.names, name) {
 		p.fail(at, "two groups are named %.30q", name)
+	}
+	if len(p.names) >= mostNames {
+		p.fail(at, "more than %d groups have names", mostNames)
 	}
 	p.names = append(p.names, name)
 	p.at += len(name) + 1

@@ -83,3 +83,61 @@ func (out *DFA) joint(d, e *DFA) (first []byte) {
 	out.columns = len(first)
 	return first
 }
+
+// Bounded is the language of the texts of d that have least to most characters; most < 0: no end.
+func (b *Builder) Bounded(d *DFA, least, most int) (*DFA, error) {
+	layers := max(least, most) + 1
+	if most < 0 || layers > maxBoundedCells/len(d.accept) {
+		length, err := b.Length(least, most)
+		if err != nil {
+			return nil, err
+		}
+		return b.Intersect(d, length)
+	}
+	return b.count(d, least, most)
+}
+
+// maxBoundedCells is the most pairs of a state and a count that are numbered in a table.
+const maxBoundedCells = 1 << 20
+
+// count runs an automaton beside a count of characters, of which all bytes but continuations begin one.
+func (b *Builder) count(d *DFA, least, most int) (*DFA, error) {
+	out, characters := &DFA{}, continuationColumns()
+	first := out.joint(d, characters)
+	numbers := make([]int32, len(d.accept)*(most+1)) // of pair{state, count}, +1
+	pairs := []pair{{0, 0}}
+	numbers[0] = 1
+	for i := 0; i < len(pairs); i++ {
+		p := pairs[i]
+		out.accept = append(out.accept, d.accept[p.d] && int(p.e) >= least)
+		for _, c := range first {
+			to := pair{int32(d.Next(int(p.d), c)), p.e + 1 - int32(characters.class[c])}
+			if to.d < 0 || int(to.e) > most {
+				out.next = append(out.next, dead)
+				continue
+			}
+			n := &numbers[int(to.e)*len(d.accept)+int(to.d)]
+			if *n == 0 {
+				pairs = append(pairs, to)
+				*n = int32(len(pairs))
+			}
+			out.next = append(out.next, *n-1)
+		}
+		if err := b.room(len(pairs), out.columns); err != nil {
+			return nil, err
+		}
+		if err := b.step(len(first) + 4); err != nil {
+			return nil, err
+		}
+	}
+	return b.minimise(out)
+}
+
+// continuationColumns tells the continuation bytes of characters, class 1, from others.
+func continuationColumns() *DFA {
+	d := &DFA{columns: 2}
+	for c := 0x80; c < 0xC0; c++ {
+		d.class[c] = 1
+	}
+	return d
+}

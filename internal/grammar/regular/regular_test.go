@@ -3,6 +3,7 @@ package regular
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strings"
@@ -57,6 +58,7 @@ func TestRegexpExamples(t *testing.T) {
 		{`$^`, texts{""}, texts{"a"}},
 		{`[]`, nil, texts{"", "a"}},
 		{`^[^]$`, texts{"a", "\n"}, texts{""}},
+		{`^(?:(?<y>\d{4})-|(?P<m>\d\d)/|(?<y>\d))$`, texts{"2024-", "12/", "5"}, texts{"12-", "2024"}},
 		{``, texts{"", "a"}, texts{"\xff", "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80"}},
 	} {
 		d := build(t, c.pattern, true)
@@ -83,6 +85,7 @@ func TestRegexpRefused(t *testing.T) {
 		{`(`, 0, false}, {`a)`, 1, false}, {`a**`, 2, false}, {`+`, 0, false}, {`{1}`, 3, false}, {`[a`, 0, false}, {`[b-a]`, 1, false},
 		{`\`, 0, false}, {`\a`, 0, false}, {`x\Z`, 1, false}, {`\p{Nope}`, 0, false}, {`\pL`, 0, false}, {`\u{110000}`, 0, false}, {`\u12`, 0, false},
 		{`\x1`, 0, false}, {`a{2,1}`, 1, false}, {`(?x:a)`, 0, false}, {`(?m:a)`, 0, false}, {`^*`, 1, false}, {`(?<a>)(?<a>)`, 6, false},
+		{`(?:(?<a>)|(?<b>)|(?<a>))(?<b>)`, 24, false}, {`(?<a>(?<a>)|)`, 5, false},
 		{"a\xff", 1, false}, {`\01`, 0, false}, {`a{99999999}`, 1, false},
 	} {
 		_, err := NewBuilder(Limits{}).Regexp(c.pattern, true)
@@ -97,6 +100,23 @@ func TestRegexpRefused(t *testing.T) {
 	}
 	if err := CheckRegexp(strings.Repeat("(", 100_000)); err == nil {
 		t.Error("deep nesting must be refused")
+	}
+	var names strings.Builder
+	for i := range 300_000 {
+		fmt.Fprintf(&names, "(?<a%d>)", i)
+	}
+	if err := CheckRegexp(names.String()); err == nil {
+		t.Error("so many names must be refused")
+	}
+	long := strings.Repeat("[ab]", mostPattern/4)
+	if _, err := NewBuilder(Limits{States: 1 << 17}).Regexp(long, false); err != nil {
+		t.Error(err)
+	}
+	if _, err := NewBuilder(Limits{}).Regexp(long+"a", false); err == nil || !strings.Contains(err.Error(), "more than 65536 bytes") {
+		t.Errorf("a pattern too long: %v", err)
+	}
+	if err := CheckRegexp(`(?P<a>b)`); err == nil {
+		t.Error("(?P< is none of ECMA-262")
 	}
 }
 

@@ -155,12 +155,22 @@ func join[T any](a, b []T) []T {
 
 func common(a, b []*Value) []*Value {
 	var out []*Value
+	in := setOf(b)
 	for _, v := range a {
-		if isOneOf(v, b) {
+		if in[v.key()] {
 			out = append(out, v)
 		}
 	}
 	return out
+}
+
+// setOf has the keys of values.
+func setOf(values []*Value) map[string]bool {
+	set := make(map[string]bool, len(values))
+	for _, v := range values {
+		set[v.key()] = true
+	}
+	return set
 }
 
 func isOneOf(v *Value, list []*Value) bool { return slices.ContainsFunc(list, v.Equal) }

@@ -11,6 +11,7 @@ import (
 // Limits of the work that one schema may ask for.
 const (
 	maxConjs  = 50_000
+	maxLits   = 2_000_000 // of all conjs
 	maxAlts   = 1_000
 	maxSteps  = 400_000
 	maxTime   = 5 * time.Second
@@ -24,6 +25,7 @@ type compiler struct {
 	o     Options
 
 	conjs      map[string]*conj
+	lits       int // of all of them
 	ands       map[[2]int]*conj
 	free       *conj // any value
 	never      *conj // no value

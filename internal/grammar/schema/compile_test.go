@@ -1,12 +1,14 @@
 package schema
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
+	"github.com/spillway/spillway/internal/grammar/regular"
 )
 
 // TestLanguage says which texts schemas write, and which they do not.
@@ -47,6 +49,8 @@ func TestLanguage(t *testing.T) {
 		{"text", `{"type":"string","minLength":2,"maxLength":3,"pattern":"^[a-zé]*$"}`, Options{},
 			[]string{`"ab"`, `"éab"`}, []string{`"a"`, `"abcd"`, `"A1"`}},
 		{"escapes", `{"type":"string"}`, Options{}, []string{`"a\n\u00e9\ud83d\ude00"`, `"😀"`}, []string{"\"a\nb\"", `"\x"`, "\"\xff\""}},
+		{"lists of equal values", `{"enum":[1,1.0,{"a":1,"b":[2]},{"b":[2.0],"a":1},[null],"x","1"],"not":{"enum":[[null],{"b":[2],"a":2}]}}`, Options{},
+			[]string{`1`, `{"a":1,"b":[2]}`, `"x"`, `"1"`}, []string{`[null]`, `{"b":[2],"a":1}`, `{"a":2,"b":[2]}`}},
 		{"formats", `{"type":"string","format":"date","pattern":"^2024"}`, Options{}, []string{`"2024-02-29"`}, []string{`"2023-02-28"`, `"2024-02-30"`}},
 		{"types", `{"type":["integer","null"]}`, Options{}, []string{`1`, `null`}, []string{`"1"`, `true`, `1.5`}},
 		{"one of", `{"oneOf":[{"multipleOf":3},{"multipleOf":5}],"type":"integer","minimum":0}`, Options{},
@@ -86,6 +90,10 @@ func TestLanguage(t *testing.T) {
 
 // TestRefusals says what errors name.
 func TestRefusals(t *testing.T) {
+	union := ""
+	for i := range 200 {
+		union += `,{"properties":{"k":{"const":` + itoa(i) + `}},"required":["k"]}`
+	}
 	deep := strings.Repeat(`{"items":`, 300) + `{}` + strings.Repeat(`}`, 300)
 	many := `{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"anyOf":[{"required":["a"]},{"required":["b"]},{"required":["c"]}]},`, 12), ",") + `]}`
 	for _, test := range []struct {
@@ -108,6 +116,7 @@ func TestRefusals(t *testing.T) {
 		{"nothing", `{"type":"string","enum":[1]}`, Empty, "", "#"},
 		{"deep", deep, Limit, "", ""},
 		{"many ways", many, Limit, "", "#/allOf/6"},
+		{"large ways", `{"properties":{"a":{"oneOf":[` + union[1:] + `]}}}`, Limit, "", "#/properties/a/oneOf/0"},
 		{"huge number", `{"minimum":1e99999}`, Limit, "", ""},
 		{"many counts", `{"contains":{"const":1},"minContains":200000}`, Limit, "contains", "#"},
 		{"many names", `{"minProperties":20,"type":"object"}`, Unsupported, "minProperties", "#"},
@@ -125,6 +134,43 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("%v", e)
 			}
 		})
+	}
+}
+
+// TestLongLists: lists take time in proportion to their length. A limit of the grammar is met at a place.
+func TestLongLists(t *testing.T) {
+	list := func(from int) string {
+		var b strings.Builder
+		for i := range 3000 {
+			b.WriteString(`,{"a":` + itoa(from+i) + `,"b":[` + itoa(from+i) + `]}`)
+		}
+		return `{"enum":[` + b.String()[1:] + `]}`
+	}
+	w, err := newWriter([]byte(`{"oneOf":[`+list(0)+`,`+list(1)+`]}`), Options{}, jsonschema.Draft2020)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !w.accepts(`{"a":0,"b":[0]}`) || !w.accepts(`{"a":3000,"b":[3000]}`) || w.accepts(`{"a":1,"b":[1]}`) {
+		t.Error("the lists are not those of one branch alone")
+	}
+	var own *cfg.LimitError
+	_, err = Compile(cfg.New(cfg.Limits{Bytes: 1000}), []byte(`{"type":"object","properties":{"x":`+list(0)+`}}`), Options{})
+	if !errors.As(err, &own) || !strings.HasPrefix(err.Error(), "at #/properties/x: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestLimitOfAutomaton: the error has the place at which an automaton grew too large.
+func TestLimitOfAutomaton(t *testing.T) {
+	var names strings.Builder
+	for i := range 200 {
+		names.WriteString(`,"` + strings.Repeat("xa"+string(rune('a'+i%26))+string(rune('a'+i/26)), 3) + `":true`)
+	}
+	var words *regular.LimitError
+	_, err := Compile(cfg.New(cfg.Limits{Nodes: 500}), []byte(`{"items":{"type":"object","properties":{`+names.String()[1:]+`},
+		"patternProperties":{"^[a-z]*a[a-z]{3}$":true},"additionalProperties":false}}`), Options{})
+	if !errors.As(err, &words) || !strings.HasPrefix(err.Error(), "at #/items: ") {
+		t.Errorf("error %v", err)
 	}
 }
 

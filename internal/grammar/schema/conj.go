@@ -37,8 +37,8 @@ func (c *compiler) intern(lits []lit) (*conj, error) {
 	if found := c.conjs[string(key)]; found != nil {
 		return found, nil
 	}
-	if len(c.conjs) >= maxConjs {
-		return nil, limitError("the schema combines its parts in more than %d ways", maxConjs)
+	if c.lits += len(lits); len(c.conjs) >= maxConjs || c.lits > maxLits {
+		return nil, &Error{Limit, "", c.doc.Schemas[lits[0]>>1].Where, "the schema combines its parts in more than " + itoa(maxConjs) + " ways, or in too large ones"}
 	}
 	out := &conj{id: len(c.conjs), lits: lits}
 	c.conjs[string(key)] = out

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spillway/spillway/internal/grammar/cfg"
@@ -52,7 +53,22 @@ func (c *compiler) exprOfForms(k *conj) (cfg.Expr, error) {
 			return c.out.Ref(r), c.out.Err()
 		}
 	}
-	return c.body(k)
+	e, err := c.body(k)
+	if err == nil {
+		err = c.out.Err()
+	}
+	return e, c.at(k, err)
+}
+
+// at says at which schema a limit of the grammar or of an automaton was met.
+func (c *compiler) at(k *conj, err error) error {
+	var own *Error
+	var known *limitAt
+	where := c.whereOf(k)
+	if err == nil || where == "" || errors.As(err, &own) || errors.As(err, &known) {
+		return err
+	}
+	return &limitAt{where, err}
 }
 
 // newRule makes a rule that may turn out to have no texts: of parts that need themselves again.
@@ -69,11 +85,11 @@ func (c *compiler) defineRules() error {
 		c.todo = c.todo[:len(c.todo)-1]
 		e, err := c.body(next.k)
 		if err != nil {
-			return err
+			return c.at(next.k, err)
 		}
 		c.out.Define(next.rule, e)
 		if err := c.out.Err(); err != nil {
-			return err
+			return c.at(next.k, err)
 		}
 	}
 	return nil

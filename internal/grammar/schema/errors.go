@@ -32,6 +32,15 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("keyword %q at %s: %s", e.Keyword, e.Where, e.Detail)
 }
 
+// limitAt is a limit of the grammar or of an automaton, and the schema that was being compiled when it was met.
+type limitAt struct {
+	where string
+	error
+}
+
+func (e *limitAt) Error() string { return "at " + e.where + ": " + e.error.Error() }
+func (e *limitAt) Unwrap() error { return e.error }
+
 func limitError(format string, args ...any) error {
 	return &Error{Reason: Limit, Detail: fmt.Sprintf(format, args...)}
 }

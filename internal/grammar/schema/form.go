@@ -27,11 +27,11 @@ func (c *compiler) formsOf(k *conj) ([]*form, error) {
 	for _, t := range oneTypes {
 		alts, err := c.altsOf(k, t)
 		if err != nil {
-			return nil, err
+			return nil, c.at(k, err)
 		}
 		forms, err := c.finishAll(alts)
 		if err != nil {
-			return nil, err
+			return nil, c.at(k, err)
 		}
 		out = append(out, forms...)
 	}
@@ -192,7 +192,11 @@ func (c *compiler) finishListed(x *alt) ([]*form, error) {
 		values = []*Value{{Kind: Boolean, Bool: true}, {Kind: Boolean}}
 	}
 	var out []*Value
+	excluded := setOf(x.exclude)
 	for _, v := range values {
+		if excluded[v.key()] {
+			continue
+		}
 		ok, err := c.partsHold(x, v)
 		if err != nil {
 			return nil, err

@@ -25,17 +25,14 @@ func (c *compiler) holds(k *conj, v *Value) (bool, error) {
 
 // altHolds says whether a value of the alternative's type satisfies all of its parts.
 func (c *compiler) altHolds(x *alt, v *Value) (bool, error) {
-	if x.listed && !isOneOf(v, x.values) {
+	if x.listed && !isOneOf(v, x.values) || isOneOf(v, x.exclude) {
 		return false, nil
 	}
 	return c.partsHold(x, v)
 }
 
-// partsHold is altHolds of a value that is known to be listed, if the alternative lists values.
+// partsHold is altHolds of a value that is known to be in the alternative's lists as it must be.
 func (c *compiler) partsHold(x *alt, v *Value) (bool, error) {
-	if isOneOf(v, x.exclude) {
-		return false, nil
-	}
 	for _, p := range x.numbers {
 		n := numberForm{lo: p.min, hi: p.max}
 		if !n.contains(v.Number) || p.step != nil && isMultiple(v.Number, p.step) == p.off {

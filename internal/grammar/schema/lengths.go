@@ -38,11 +38,7 @@ func (c *compiler) cut(t *textForm, at stringPart, as reading) (whole bool, err 
 	if most >= 0 && t.min > most {
 		return false, c.cutError(at, "would take too many states")
 	}
-	length, err := c.length(t.min, most)
-	if err == nil {
-		t.language, err = c.words.Intersect(t.language, length)
-	}
-	if err != nil {
+	if t.language, err = c.words.Bounded(t.language, t.min, most); err != nil {
 		return false, c.cutError(at, err.Error())
 	}
 	return whole, nil
@@ -76,13 +72,16 @@ func charsWithin(d *regular.DFA, most int) (chars int, whole bool) {
 	for state := range steps {
 		steps[state] = stepsOf(d, state)
 	}
-	at := map[int]bool{d.Start(): true}
+	at, seen := []int{d.Start()}, make([]int, d.States()) // seen: at which count a state was reached last
 	for states := 0; chars < most && len(at) > 0; chars++ {
-		next := map[int]bool{}
-		for state := range at {
+		var next []int
+		for _, state := range at {
 			states += steps[state].cost
 			for _, to := range steps[state].to {
-				next[to] = true
+				if seen[to] <= chars {
+					seen[to] = chars + 1
+					next = append(next, to)
+				}
 			}
 		}
 		if states > maxCut {

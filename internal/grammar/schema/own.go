@@ -39,18 +39,13 @@ func (c *compiler) ownAlt(s *Schema, annotate bool, t Types) (*alt, error) {
 // list keeps those values that have the alternative's type.
 func (x *alt) list(values []*Value) {
 	var of []*Value
-	texts := map[string]bool{} // seen
+	seen := map[string]bool{}
 	for _, v := range values {
-		switch {
-		case v.typeOf() != x.t:
-		case v.Kind == String:
-			if !texts[v.Text] {
-				texts[v.Text] = true
-				of = append(of, v)
-			}
-		case !isOneOf(v, of):
-			of = append(of, v)
+		if v.typeOf() != x.t || seen[v.key()] {
+			continue
 		}
+		seen[v.key()] = true
+		of = append(of, v)
 	}
 	if x.listed {
 		of = common(x.values, of)

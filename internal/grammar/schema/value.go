@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -242,6 +243,30 @@ func (v *Value) Equal(w *Value) bool {
 		}
 	}
 	return true
+}
+
+// key is the same text for equal values, and for them alone.
+func (v *Value) key() string {
+	switch v.Kind {
+	case Number:
+		return v.Number.RatString()
+	case String:
+		return Quote(v.Text)
+	case Array:
+		parts := make([]string, len(v.Items))
+		for i, item := range v.Items {
+			parts[i] = item.key()
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case Object:
+		parts := make([]string, len(v.Members))
+		for i, m := range v.Members {
+			parts[i] = Quote(m.Name) + ":" + m.Value.key()
+		}
+		slices.Sort(parts)
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	return v.String()
 }
 
 // Quote is a string as JSON spells it, with no escape that is not needed.

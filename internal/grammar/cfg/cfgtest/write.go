@@ -16,6 +16,7 @@ func Write(m *cfg.Machine, r *rand.Rand, soft, hard int) (text string, ok bool) 
 	var out []byte
 	at := m.Start()
 	for len(out) < hard {
+		m.Begin()
 		var next []byte
 		for c := range 256 {
 			if m.Step(at, byte(c)) != cfg.Dead {
