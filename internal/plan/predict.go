@@ -82,8 +82,8 @@ type Prediction struct {
 	Limit   string
 }
 
-// Predict says how fast a plan will be. Reads of the trunk overlap with all that computes. Those of experts begin when
-// their layer is known to need them, and overlap with its other experts alone.
+// Predict says how fast a plan will be. Reads of the trunk overlap with all that computes. So do those of experts in slots for one row, as the
+// pager foresees them; else they begin when their layer is known to need them, and overlap with its other experts alone.
 func (p *Plan) Predict(c Case) Prediction {
 	one, limit := p.pass(&c, 1)
 	one += c.HeadRow
@@ -119,21 +119,48 @@ func (p *Plan) pass(c *Case, rows int) (float64, string) {
 	if c.Row > 0 { // measured with weights that come from memory
 		seconds = compute
 	}
-	if read := rate(float64(p.ReadBytes), c.speed(p.requests())); read > seconds {
-		seconds, limit = read, "drive"
-	}
+	read := rate(float64(p.ReadBytes), c.speed(p.requests()))
 	if p.Experts == nil {
-		return seconds, limit
+		return slower(seconds, limit, read)
 	}
-	experts, bound := p.experts(c, rows)
+	x := p.experts(c, rows)
+	if x.compute > seconds {
+		limit = "memory"
+	}
+	if rows == 1 && p.Experts.Slots > 0 {
+		return slower(seconds+x.compute, limit, read+x.read)
+	}
+	seconds, limit = slower(seconds, limit, read)
+	experts, bound := slower(x.compute, "memory", x.alone())
 	if experts > seconds {
 		limit = bound
 	}
 	return seconds + experts, limit
 }
 
-// experts is how long the experts of a pass take in all layers.
-func (p *Plan) experts(c *Case, rows int) (float64, string) {
+// slower is the time of computing and of reading beside each other, and what bounds it.
+func slower(compute float64, limit string, read float64) (float64, string) {
+	if read > compute {
+		return read, "drive"
+	}
+	return compute, limit
+}
+
+// expertTimes are seconds for the experts of a pass in all layers.
+type expertTimes struct {
+	compute, read float64
+	last          float64 // of compute, for what arrives last in each layer
+}
+
+// alone is how long reading takes if nothing is foreseen: what comes last in a layer computes when nothing is left to read.
+func (x expertTimes) alone() float64 {
+	if x.read == 0 {
+		return 0
+	}
+	return x.read + x.last
+}
+
+func (p *Plan) experts(c *Case, rows int) expertTimes {
 	e := p.Experts
 	each := float64(e.Bytes) / float64(e.Layers*e.Count)
 	used := c.touched(e, rows) * float64(e.Count) // of a layer
@@ -142,17 +169,11 @@ func (p *Plan) experts(c *Case, rows int) (float64, string) {
 	if rows > 1 {
 		compute = max(float64(rows*e.Used)*c.ExpertRow, compute)
 	}
-	last := 0.0 // computes when nothing is left to read
-	if missed > 0 {
-		last = compute / used
-	}
+	last := compute / used
 	compute = max(compute, rate(used*each, c.Memory))
 	request, depth := e.requests(p, missed)
-	read := rate(missed*each, c.speed(request, depth))
-	if read > compute {
-		return float64(e.Layers) * (read + last), "drive"
-	}
-	return float64(e.Layers) * compute, "memory"
+	n := float64(e.Layers)
+	return expertTimes{n * compute, n * rate(missed*each, c.speed(request, depth)), n * last}
 }
 
 func rate(n, seconds float64) float64 {

@@ -4,8 +4,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/spillway/spillway/internal/layout"
 	"github.com/spillway/spillway/internal/layout/layouttest"
 	"github.com/spillway/spillway/internal/machine"
+	"github.com/spillway/spillway/internal/quant"
 )
 
 func alike(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(math.Abs(a), math.Abs(b)) }
@@ -129,6 +131,36 @@ func TestPredictCosts(t *testing.T) {
 	got = p.Predict(c)
 	if want := 1 / (float64(p.ReadBytes)/1e9 + 0.01); got.Limit != "drive" || !alike(got.Decode, want) {
 		t.Errorf("streamed: %+v, want %g", got, want)
+	}
+}
+
+// Reads of one row's experts overlap with all computing; without slots, and for the rows of a prompt, what comes last computes alone.
+func TestPredictOverlap(t *testing.T) {
+	compute, read := expertTimes{compute: 0.04, last: 0.005}, expertTimes{compute: 0.04, read: 0.2, last: 0.005}
+	if compute.alone() != 0 || !alike(read.alone(), 0.205) {
+		t.Errorf("%g, %g", compute.alone(), read.alone())
+	}
+	m := layouttest.Shape{Layers: 4, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 256}.Model()
+	for i := range m.Layers {
+		stack := layout.Stack{Name: "up", Type: quant.F16, Rows: 256, Cols: 256, At: make([]layout.Place, 16)}
+		m.Experts = append(m.Experts, layout.ExpertLayer{Layer: i, Used: 2, Stacks: []layout.Stack{stack}})
+	}
+	each := int64(256 * 256 * 2)
+	p := &Plan{model: m, Placement: &layout.Placement{Align: 512, Readers: 3, Experts: layout.ExpertPlacement{Slots: 32, SlotBytes: each, Request: each}}}
+	p.Experts = &Experts{Layers: 4, Count: 16, Used: 2, Bytes: 64 * each, Slots: 32}
+	c := &Case{Machine: Machine{Drive: 1e9}, Costs: Costs{Row: 0.01, ChunkRow: 0.01, Expert: 0.001, ExpertRow: 0.001}}
+	reads := float64(4*each) / 1e9 // half of what a row uses is in memory
+	if got, limit := p.pass(c, 1); !alike(got, 0.01+4*0.002) || limit == "drive" {
+		t.Errorf("%g, %s", got, limit)
+	}
+	c.Drive = 1e7
+	if got, limit := p.pass(c, 1); !alike(got, 100*reads) || limit != "drive" {
+		t.Errorf("%g, %s; reads take %g", got, limit, 100*reads)
+	}
+	p.Experts.Slots = 0
+	p.Placement.Experts = layout.ExpertPlacement{Tiles: 2, TileBytes: each}
+	if got, _ := p.pass(c, 1); !alike(got, 0.01+2*100*reads+4*0.001) {
+		t.Errorf("without slots %g; reads take %g", got, 200*reads)
 	}
 }
 
