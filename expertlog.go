@@ -17,7 +17,7 @@ import (
 // slots for experts: see Least. The zero value is ready; a model that is started with it in its options writes it, if experts have slots and
 // not all have one. It is for one model, outlives it, and is closed after it.
 type ExpertLog struct {
-	// Tokens is for how many there is to be room, as far as there is memory; 0: a context's.
+	// Tokens is how many the log is to have room for, as far as the memory goes; 0: those of a context.
 	Tokens int64
 
 	mu    sync.Mutex

@@ -16,9 +16,7 @@ import (
 // slotted opens a small model whose experts have slots, but not all of them.
 func slotted(t *testing.T, typ string, o ModelOptions) (*Runtime, *Model) {
 	t.Helper()
-	before := coldStart
-	coldStart = func() int64 { return 0 } // else it would fit
-	t.Cleanup(func() { coldStart = before })
+	startTakes(t, 0) // else it would fit
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	if _, err := synth.Write(context.Background(), synth.Options{Shape: "storyteller-moe", Type: typ, Path: path, Seed: 5, Zipf: 2, Locality: 0.2}); err != nil {
 		t.Fatal(err)
@@ -141,9 +139,7 @@ func TestExpertLogStoryteller(t *testing.T) {
 		Cases []storyCase `json:"q8_0_dequantized"`
 	}
 	readJSON(t, testutil.Shared(t, "models/storyteller-moe/reference.json"), &ref)
-	before := coldStart
-	coldStart = func() int64 { return 0 }
-	defer func() { coldStart = before }()
+	startTakes(t, 0)
 	memory := halfSlots(t, path)
 	for _, own := range []string{"adaptive", "lru", "lfu"} {
 		replay := traced(t, path, own, memory, ref.Cases)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -17,37 +16,8 @@ import (
 	"github.com/spillway/spillway/internal/checkpoint"
 	"github.com/spillway/spillway/internal/synth"
 	"github.com/spillway/spillway/internal/vfs"
+	"github.com/spillway/spillway/internal/vfs/vfstest"
 )
-
-// switched is a file system in which things go wrong only while it is on.
-type switched struct {
-	vfs.FS
-	fault *vfs.FaultFS
-	on    atomic.Bool
-}
-
-func newSwitched(p vfs.Plan) *switched { return &switched{FS: vfs.OS(), fault: vfs.Fault(vfs.OS(), p)} }
-
-func (s *switched) Open(path string) (vfs.File, error) {
-	f, err := s.FS.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return &switchedFile{File: f, bad: s.fault.Wrap(f), fs: s}, nil
-}
-
-type switchedFile struct {
-	vfs.File
-	bad vfs.File
-	fs  *switched
-}
-
-func (f *switchedFile) ReadAt(p []byte, off int64) (int, error) {
-	if f.fs.on.Load() {
-		return f.bad.ReadAt(p, off)
-	}
-	return f.File.ReadAt(p, off)
-}
 
 // toyFile writes the toy shape, whose weights are larger than the smallest ring.
 func toyFile(t *testing.T) string {
@@ -63,11 +33,11 @@ func toyFile(t *testing.T) string {
 func streaming(t *testing.T, path string, fs vfs.FS) *Model {
 	t.Helper()
 	o := ModelOptions{Context: 128, Sequences: 3, HeadRows: 8, Chunk: 16}
-	rt, err := New(Options{Memory: leastFor(t, path, 2, o), Threads: 2})
+	startTakes(t, 0) // else everything would fit
+	rt, err := New(Options{Memory: leastFor(t, path, 2, o), Threads: 2, Files: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt.fs = fs
 	m, err := rt.Open(context.Background(), path, o)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +74,7 @@ func TestFaultInMidAnswer(t *testing.T) {
 	path := toyFile(t)
 	for _, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			fs := newSwitched(f.plan)
+			fs := vfstest.NewSwitched(f.plan)
 			m := streaming(t, path, fs)
 			req := Request{IDs: promptFor(2, 4096), MaxTokens: 12, IgnoreEnd: true}
 			want, err := m.Generate(context.Background(), req, nil)
@@ -117,7 +87,7 @@ func TestFaultInMidAnswer(t *testing.T) {
 				before := m.rt.Ledger().Used
 				bad := req
 				bad.Conversation = c
-				bad.Logits = func(position int, _ []float32) { fs.on.Store(position >= len(req.IDs)+4) }
+				bad.Logits = func(position int, _ []float32) { fs.On.Store(position >= len(req.IDs)+4) }
 				a, err := m.Generate(context.Background(), bad, nil)
 				if !errors.Is(err, f.is) || strings.Contains(err.Error(), "\n") {
 					t.Fatalf("the error is %v", err)
@@ -133,7 +103,7 @@ func TestFaultInMidAnswer(t *testing.T) {
 				if used := m.rt.Ledger().Used; c == nil && used != before {
 					t.Errorf("%d bytes are leased, %d before", used, before)
 				}
-				fs.on.Store(false)
+				fs.On.Store(false)
 				next := req
 				next.Conversation = c
 				if got, err := m.Generate(context.Background(), next, nil); err != nil || !slices.Equal(got.IDs, want.IDs) || (c != nil && got.CachedTokens == 0) {
@@ -173,11 +143,10 @@ func TestHarmlessFaults(t *testing.T) {
 func TestFaultWhileOpening(t *testing.T) {
 	path := toyFile(t)
 	open := func(fs vfs.FS) error {
-		rt, err := New(Options{Memory: 256 << 20, Threads: 1})
+		rt, err := New(Options{Memory: 256 << 20, Threads: 1, Files: fs})
 		if err != nil {
 			t.Fatal(err)
 		}
-		rt.fs = fs
 		m, err := rt.Open(context.Background(), path, ModelOptions{Context: 64})
 		if err == nil {
 			err = m.Close()
@@ -241,11 +210,10 @@ func TestCorruptHeader(t *testing.T) {
 
 // describeAndPlan reads a model up to where weights would be read.
 func describeAndPlan(t testing.TB, fs vfs.FS, path string) error {
-	rt, err := New(Options{Memory: 1 << 40, Threads: 1})
+	rt, err := New(Options{Memory: 1 << 40, Threads: 1, Files: fs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt.fs = fs
 	defer func() {
 		if err := rt.Close(); err != nil || rt.Ledger().Used != 0 {
 			t.Errorf("%d bytes are still leased: %v", rt.Ledger().Used, err)

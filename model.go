@@ -106,11 +106,6 @@ func (c *Checkpoint) Start(ctx context.Context, o ModelOptions) (*Model, error) 
 
 // start leases what the plan says, and so many bytes for a log of experts.
 func (m *Model) start(ctx context.Context, log int64) error {
-	files := make([]vfs.File, len(m.cat.Files))
-	for i := range files {
-		files[i] = m.cat.Files[i].File
-	}
-	files = append(files, m.cat.Views...)
 	p := m.CurrentPlan()
 	rows, heads := m.rows(p)
 	shape, err := m.shape(m.options)
@@ -129,14 +124,7 @@ func (m *Model) start(ctx context.Context, log int64) error {
 	if m.arena, err = m.newArena(p); err != nil {
 		return err
 	}
-	guess, err := m.options.prediction()
-	if err != nil {
-		return err
-	}
-	if m.pager, err = pager.Open(ctx, pager.Config{
-		Model: m.model.Layout, Placement: p.Placement, Files: files, Ledger: m.rt.ledger, Policy: m.options.Policy, Profile: m.options.Profile,
-		Prediction: guess,
-	}); err != nil {
+	if m.pager, err = m.newPager(ctx, p); err != nil {
 		return err
 	}
 	m.env = &nn.Env{Pool: m.rt.pool, Pager: m.pager, Arena: mem.NewArena(m.arena), Exact: m.options.Exact, Context: m.options.Context}
@@ -166,6 +154,22 @@ func (m *Model) newArena(p *plan.Plan) (*mem.Buffer, error) {
 	rows, heads := m.rows(p)
 	n := m.model.ScratchBytes(nn.Scratch{Rows: rows, HeadRows: heads, Context: m.options.Context, Threads: m.rt.threads, Exact: m.options.Exact})
 	return mem.New(m.rt.ledger, budget.Activation, n, "scratch of the forward pass")
+}
+
+// newPager starts to read the weights as a plan says.
+func (m *Model) newPager(ctx context.Context, p *plan.Plan) (*pager.Pager, error) {
+	guess, err := m.options.prediction()
+	if err != nil {
+		return nil, err
+	}
+	files := make([]vfs.File, len(m.cat.Files))
+	for i := range files {
+		files[i] = m.cat.Files[i].File
+	}
+	return pager.Open(ctx, pager.Config{
+		Model: m.model.Layout, Placement: p.Placement, Files: append(files, m.cat.Views...), Ledger: m.rt.ledger, Policy: m.options.Policy, Profile: m.options.Profile,
+		Prediction: guess,
+	})
 }
 
 // Close ends all requests, waits for the calls that run them, and gives back everything that the model

@@ -209,6 +209,7 @@ func ofModels(rt *Runtime) (n int64) {
 // A second model that does not fit beside the first is refused, with what it would need; the first
 // goes on as before, and so does the second once the first is gone.
 func TestSecondModelTooLarge(t *testing.T) {
+	startTakes(t, 0) // else there would be memory for both
 	toy := shared{toyFile(t), ModelOptions{Context: 128, Sequences: requestsEach, Chunk: 16}}
 	want, _ := toy.alone(t)
 	rt := newRuntime(t, leastFor(t, toy.path, 2, toy.options))

@@ -102,7 +102,7 @@ func (rt *Runtime) divide(bytes int64) ([]change, error) {
 			}
 		}
 		r, extra := m.planned, m.CurrentPlan().Pools[budget.Runtime]-m.planned.Runtime
-		r.Budget, r.Runtime = bytes-others, used-extra
+		r.Budget, r.Runtime, r.Start = bytes-others, used-extra, 0 // what the start took is over
 		if m.options.Memory > 0 {
 			r.Budget = min(r.Budget, m.options.Memory)
 		}
@@ -211,6 +211,7 @@ func (m *Model) resize(p *plan.Plan) error {
 		if err := m.arena.Free(); err != nil {
 			return err
 		}
+		m.arena = nil // Close does not free it again
 		arena, err := m.newArena(p)
 		if err != nil {
 			return m.pager.Break(err)

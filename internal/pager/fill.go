@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// filling is experts that are read into empty slots before a layer asks: where every expert has a slot, so that all will be read once,
-// whenever no read that is needed waits (the first sweep waits for them, see preloads); else while nothing else is read. Nothing is displaced for them, and they decide nothing but
-// what is in memory.
+// filling is experts that are read into empty slots before a layer asks. Where every expert has a slot all are read once, and the
+// first sweep waits for them (see preloads): then they are read whenever no read that is needed waits, else while nothing else is
+// read. Nothing is displaced for them, and they decide nothing but what is in memory.
 type filling struct {
 	layer  int        // of those that are read
 	parts  []fillPart // their reads in the order of the file, from next on
@@ -73,7 +73,7 @@ func (p *Pager) nextFill() (expertJob, bool) {
 			x.slots[slot].fill = true
 		}
 		f.next++
-		if !ok || !p.filling(slot) {
+		if !ok || !p.fills(slot) {
 			continue // a layer has asked for it meanwhile
 		}
 		t := &x.slots[slot]
@@ -85,13 +85,13 @@ func (p *Pager) nextFill() (expertJob, bool) {
 	return expertJob{}, false
 }
 
-// filling reports whether a slot has reads of a fill to come, or in flight.
-func (p *Pager) filling(slot int) bool {
+// fills reports whether a slot has reads of a fill to come, or in flight.
+func (p *Pager) fills(slot int) bool {
 	t := &p.experts.slots[slot]
 	return t.fill && t.state == reading
 }
 
-// fillReads are all reads that fill a slot.
+// fillReads are all reads that fill a slot, valid until the next call.
 func (p *Pager) fillReads(slot int) []expertJob {
 	f, t := &p.experts.fill, &p.experts.slots[slot]
 	bundle := p.model.Experts[t.layer].Bundle(int(t.expert), p.place.Align)
@@ -145,7 +145,7 @@ func (p *Pager) addParts(expert int) {
 func (p *Pager) promote(slot int) {
 	x := &p.experts
 	t := &x.slots[slot]
-	if !p.filling(slot) {
+	if !p.fills(slot) {
 		return
 	}
 	t.fill = false
@@ -163,7 +163,7 @@ func (p *Pager) dropFill() {
 	f.parts, f.next = f.parts[:0], 0
 	for _, part := range rest {
 		slot, ok := x.table.Holds(f.layer, int(part.expert))
-		if !ok || !p.filling(slot) || x.slots[slot].asked != part.number {
+		if !ok || !p.fills(slot) || x.slots[slot].asked != part.number {
 			continue
 		}
 		t := &x.slots[slot]

@@ -138,18 +138,22 @@ func (p *Pager) home() {
 	}
 }
 
-// mapSlots leases what experts need for all of their slots, and maps the first ones. Growing maps the others.
+// mapSlots leases what experts need for all of their slots, and maps the first ones. Growing maps the others. While others have
+// the memory, a row's experts of a layer are enough.
 func (p *Pager) mapSlots() error {
 	m, x := &p.memory.slots, &p.experts
 	place := &p.place.Experts
 	if place.Slots > 0 {
 		x.slotBytes = place.SlotBytes
 	}
-	if !m.room(place.Memory()) {
-		return errNoRoom
-	}
 	// Up to a whole huge page now: growing maps more while slots are in use.
 	size := max(min(hugePages(m.size()), place.Memory()), p.slotMemory(p.firstSlots()))
+	if !m.room(place.Memory()) && !m.room(size) {
+		if place.Slots == 0 {
+			return errNoRoom
+		}
+		size = max(m.size(), leastSlots(p.model, p.place))
+	}
 	err := m.resize(size, int64(x.all)*x.slotBytes)
 	x.homes = m.bytes()
 	return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spillway/spillway/internal/budget"
 	"github.com/spillway/spillway/internal/layout"
+	"github.com/spillway/spillway/internal/mem"
 )
 
 // holderRank is when the ledger asks for slots of experts: after caches of what nobody needs now.
@@ -34,8 +35,13 @@ func (h slotHolder) Shrink(n int64) {
 	if n -= p.returnRest(); n <= 0 {
 		return
 	}
-	keep := len(x.slots) - int((n+x.slotBytes-1)/x.slotBytes)
-	p.shrinkSlots(max(keep, p.model.Experts[0].Used))
+	// Memory goes by whole huge pages: slots of the last one that is to go must all go.
+	has := p.memory.slots.size()
+	keep := max(int(max(has-n, 0)&^(mem.HugeSize-1)/x.slotBytes), p.model.Experts[0].Used)
+	if p.slotMemory(keep) >= has {
+		return
+	}
+	p.shrinkSlots(keep)
 	if size := p.slotMemory(len(x.slots)); size < p.memory.slots.size() {
 		p.broken = errors.Join(p.broken, p.memory.slots.resize(size, 0))
 	}
@@ -84,7 +90,7 @@ func (p *Pager) Resize(place *layout.Placement) error {
 		return errors.New("pager: internal error: a placement for other files")
 	}
 	// Who can do without memory is asked before anything changes.
-	room, err := p.ledger.Reserve(budget.Weights, max(total(place)-total(p.place), 0), whatPinned)
+	room, err := p.reserveMove(place)
 	if err != nil {
 		return err
 	}
@@ -118,6 +124,30 @@ func (p *Pager) Resize(place *layout.Placement) error {
 	p.startGrowing()
 	p.work.Broadcast()
 	return p.broken
+}
+
+// reserveMove leases what a placement needs beyond what is leased: all of it, or at least what it cannot do without. Its other slots
+// come when there is room.
+func (p *Pager) reserveMove(place *layout.Placement) (*budget.Lease, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
+	m := &p.memory
+	has := m.pinned.lease.Bytes() + m.slots.lease.Bytes() + m.leases[1].Bytes()
+	p.mu.Unlock()
+	room, err := p.ledger.Reserve(budget.Weights, max(total(place)-has, 0), whatPinned)
+	if err != nil && place.Experts.Slots > 0 {
+		least := total(place) - place.Experts.Memory() + leastSlots(p.model, place)
+		room, err = p.ledger.Reserve(budget.Weights, max(least-has, 0), whatPinned)
+	}
+	return room, err
+}
+
+// leastSlots is the memory of a row's experts of a layer.
+func leastSlots(m *layout.Model, place *layout.Placement) int64 {
+	return min(hugePages(int64(m.Experts[0].Used)*place.Experts.SlotBytes), place.Experts.Memory())
 }
 
 // total is the memory of a placement without vectors, which are always there.
@@ -163,11 +193,11 @@ func (p *Pager) move(place *layout.Placement) error {
 	}
 	p.home()
 	p.cursor, p.load, p.again = cursor{sweep: p.sweep}, 0, false
-	if err == nil {
-		err = p.addSlots()
-	}
 	if err == nil && !m.leases[1].TryResize(place.StagingMemory()) {
 		err = fmt.Errorf("no room for %s", whatStaging)
+	}
+	if err == nil {
+		err = p.addSlots()
 	}
 	if err == nil {
 		err = p.mapStaging()
@@ -204,16 +234,25 @@ func (p *Pager) addSlots() error {
 		if err := p.indexExperts(); err != nil {
 			return err
 		}
-		return p.mapSlots()
+		if err := p.mapSlots(); err != nil {
+			return err
+		}
+		if x.table != nil {
+			p.shrinkSlots(p.mappedSlots())
+		}
+		return nil
 	}
 	if err := p.mapSlots(); err != nil {
 		return err
 	}
-	n := max(len(x.slots), p.firstSlots())
+	n := max(len(x.slots), min(p.firstSlots(), p.mappedSlots()))
 	p.giveSlots(n)
 	x.table.Share(n - p.transit(n))
 	return nil
 }
+
+// mappedSlots is how many slots have memory.
+func (p *Pager) mappedSlots() int { return int(p.memory.slots.size() / p.experts.slotBytes) }
 
 // shifted is bytes of a region that move.
 type shifted struct{ to, from, n int64 }

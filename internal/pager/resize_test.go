@@ -175,6 +175,75 @@ func TestSlotsForOthers(t *testing.T) {
 	})
 }
 
+// Who asks for a little gets it, although slots give back whole huge pages.
+func TestSlotsForALittle(t *testing.T) {
+	m := fillModel()
+	b := open(t, m, plan.Request{Model: m, Align: 512, Budget: 64 << 20}, nil)
+	defer b.close(t)
+	b.awaitSlots(t)
+	if most := b.plan.Placement.Experts.Memory(); most < 4<<20 {
+		t.Fatalf("slots are %d bytes", most)
+	}
+	for _, n := range []int64{1, 4096, b.plan.Placement.Experts.SlotBytes, 2<<20 - 4096, 2<<20 + 4096} {
+		lease, err := b.ledger.Reserve(budget.KV, n+b.ledger.Snapshot().Free(), "others")
+		if err != nil {
+			t.Errorf("%d bytes more than are free: %v", n, err)
+			continue
+		}
+		if err := lease.Release(); err != nil {
+			t.Fatal(err)
+		}
+		b.passAll(t, rand.New(rand.NewPCG(1, 9)))
+		b.awaitSlots(t)
+	}
+}
+
+// A placement that all of the memory was planned for begins with fewer slots while others have some of it.
+func TestResizeBesideOthers(t *testing.T) {
+	for _, step := range []int64{256 << 10, 64 << 20} {
+		steps(t, step)
+		for _, share := range []int64{0, 3} { // of the experts that have slots before
+			m := fillModel()
+			request := plan.Request{Model: m, Align: 512, Budget: 64 << 20}
+			b := open(t, m, request, nil)
+			few := request
+			few.Budget = b.plan.Pools[budget.Weights] + b.plan.Pools[budget.Staging] - m.ExpertBytes()*(4-share)/4
+			rng := rand.New(rand.NewPCG(1, 9))
+			b.passAll(t, rng)
+			b.resize(t, few)
+			if got := b.plan.Experts.Slots > 0; got != (share > 0) {
+				t.Fatalf("slots of a budget of %d: %+v", few.Budget, b.plan.Experts)
+			}
+			b.passAll(t, rng)
+			all, err := plan.Make(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.ledger.SetLimit(request.Budget); err != nil {
+				t.Fatal(err)
+			}
+			others, err := b.ledger.Reserve(budget.KV, request.Budget-all.Pools[budget.Weights]-all.Pools[budget.Staging]+1<<20, "others")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := b.pager.Resize(all.Placement); err != nil {
+				t.Fatal(err)
+			}
+			b.plan = all
+			b.passAll(t, rng)
+			if n, _ := b.pager.Slots(); n >= all.Experts.Slots {
+				t.Errorf("%d slots beside others", n)
+			}
+			if err := others.Release(); err != nil {
+				t.Fatal(err)
+			}
+			b.passAll(t, rng)
+			b.awaitSlots(t)
+			b.close(t)
+		}
+	}
+}
+
 // A sweep that runs keeps its tiles.
 func TestResizeWaitsForSweeps(t *testing.T) {
 	m := layouttest.Shape{Layers: 1, Hidden: 256, FFN: 256, KVDim: 128, Vocab: 100}.Model()

@@ -7,44 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/spillway/spillway/internal/server/servertest"
 	"github.com/spillway/spillway/internal/vfs"
+	"github.com/spillway/spillway/internal/vfs/vfstest"
 )
 
-// switched is a file system in which reads fail only while it is on.
-type switched struct {
-	vfs.FS
-	fault *vfs.FaultFS
-	on    atomic.Bool
-}
-
-func newSwitched() *switched {
-	return &switched{FS: vfs.OS(), fault: vfs.Fault(vfs.OS(), vfs.Plan{FailRead: 1, FailFor: 1 << 60})}
-}
-
-func (s *switched) Open(path string) (vfs.File, error) {
-	f, err := s.FS.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return &switchedFile{File: f, bad: s.fault.Wrap(f), fs: s}, nil
-}
-
-type switchedFile struct {
-	vfs.File
-	bad vfs.File
-	fs  *switched
-}
-
-func (f *switchedFile) ReadAt(p []byte, off int64) (int, error) {
-	if f.fs.on.Load() {
-		return f.bad.ReadAt(p, off)
-	}
-	return f.File.ReadAt(p, off)
-}
+// failing are files whose reads fail while they are switched on.
+func failing() *vfstest.Switched { return vfstest.NewSwitched(vfs.Plan{FailRead: 1, FailFor: 1 << 60}) }
 
 // streaming starts a server with a model that streams its weights, and says where its file is.
 func streaming(t *testing.T, fs vfs.FS) (s *servertest.Server, path string) {
@@ -57,14 +28,14 @@ const toyStory = `{"model":"toy","prompt":"5 6 7 8 9","tokens":%d}`
 // A drive that fails in the midst of sweeps ends answers with an error that says so, and not where the file is; the
 // server says that the model is not to be relied on, and answers again once the drive does.
 func TestDriveFails(t *testing.T) {
-	fs := newSwitched()
+	fs := failing()
 	s, path := streaming(t, fs)
 	status, _, want := s.Do("POST", "/test/story", fmt.Sprintf(toyStory, 8))
 	if status != 200 {
 		t.Fatalf("%d %s", status, want)
 	}
 	ready(t, s, 200, "ok")
-	fs.on.Store(true)
+	fs.On.Store(true)
 	for range 3 {
 		status, _, text := s.Do("POST", "/test/story", fmt.Sprintf(toyStory, 8))
 		if status != 500 || !strings.Contains(text, "the weights of the model toy could not be read") || strings.Contains(text, filepath.Dir(path)) {
@@ -75,7 +46,7 @@ func TestDriveFails(t *testing.T) {
 	if state, _ := s.Models.Find("toy"); state.Failed != 3 {
 		t.Errorf("%d failures", state.Failed)
 	}
-	fs.on.Store(false)
+	fs.On.Store(false)
 	if status, _, got := s.Do("POST", "/test/story", fmt.Sprintf(toyStory, 8)); status != 200 || got != want {
 		t.Errorf("%d %s, before the faults %s", status, got, want)
 	}
@@ -125,12 +96,12 @@ func TestFileChanges(t *testing.T) {
 
 // A model that cannot be loaded says so without the path of its file.
 func TestLoadFails(t *testing.T) {
-	fs := newSwitched()
+	fs := failing()
 	s, path := streaming(t, fs)
 	if err := s.Models.Unload(t.Context(), "toy"); err != nil {
 		t.Fatal(err)
 	}
-	fs.on.Store(true)
+	fs.On.Store(true)
 	var e struct{ Test string }
 	for range 3 {
 		status, _, text := s.Do("POST", "/test/story", fmt.Sprintf(toyStory, 2))
