@@ -17,6 +17,9 @@ type allowed struct {
 	bytes   int
 	limit   int // of bytes
 	scratch []cfg.Part
+
+	runClasses []uint8
+	runSeen    []cfg.Config
 }
 
 // partKey is a part and the bytes that may follow it.
@@ -110,8 +113,9 @@ func (a *allowed) make(p *cfg.Part, f *follow) *partMask {
 			return m
 		}
 	}
-	w.all(p.Config, &scope{counted: p.Counted, most: math.MaxInt32, follow: f.bytes})
-	m := newPartMask(w, p.Counted)
+	r := a.runsOf(p)
+	w.all(p.Config, &scope{counted: p.Counted, most: math.MaxInt32, follow: f.bytes, runs: r})
+	m := newPartMask(w, p.Counted, r)
 	if ok {
 		w.vocab.shared.put(key, m)
 	}

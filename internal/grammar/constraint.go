@@ -52,7 +52,7 @@ func NewConstraint(g *cfg.Grammar, v *Vocabulary) (*Constraint, error) {
 func (c *Constraint) Bytes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.grammar.Bytes() + c.gen.machine.Bytes() + c.gen.allowed.bytes + 8*c.vocab.Words()
+	return c.grammar.Bytes() + c.gen.machine.Bytes() + c.gen.allowed.bytes + 16*c.vocab.Words()
 }
 
 func (c *Constraint) renew() {

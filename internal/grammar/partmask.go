@@ -28,8 +28,8 @@ type partMask struct {
 	bytes int // without tails
 }
 
-// newPartMask takes what a walker found in the whole trie, and clears it.
-func newPartMask(w *walker, counted bool) *partMask {
+// newPartMask takes what a walker found in the whole trie, and clears it. r is what the walk left out.
+func newPartMask(w *walker, counted bool, r *runs) *partMask {
 	words := w.vocab.Words()
 	p := &partMask{leaves: slices.Clone(w.leaves), least: math.MaxInt32}
 	for i, l := range p.leaves {
@@ -45,18 +45,30 @@ func newPartMask(w *walker, counted bool) *partMask {
 	case counted:
 		p.addLevels(w.found, words)
 	default:
-		p.mask = make([]uint64, words)
-		w.take(p.mask)
-		if n := countBits(p.mask); n <= 2*words {
-			p.few = make([]found, 0, n)
-			eachBit(p.mask, func(id int32) { p.few = append(p.few, found{id: id}) })
-			p.mask = nil
-		}
+		p.addAll(w, words, r)
 	}
 	w.found, w.leaves = w.found[:0], w.leaves[:0]
 	p.bytes = 256 + 8*(len(p.few)+len(p.over)+len(p.leaves)+len(p.mask)+len(p.upTo)*words)
 	p.tails.begin(p.leaves, w.vocab)
 	return p
+}
+
+// addAll is of a part that is not counted.
+func (p *partMask) addAll(w *walker, words int, r *runs) {
+	if w.taken == nil {
+		w.taken = make([]uint64, words)
+	}
+	clear(w.taken)
+	if r != nil {
+		copy(w.taken, r.mask)
+	}
+	w.take(w.taken)
+	if n := countBits(w.taken); n <= 2*words {
+		p.few = make([]found, 0, n)
+		eachBit(w.taken, func(id int32) { p.few = append(p.few, found{id: id}) })
+		return
+	}
+	p.mask = slices.Clone(w.taken)
 }
 
 func byCount(a, b found) int { return cmp.Compare(a.count, b.count) }

@@ -19,6 +19,8 @@ func TestMasksOfARealVocabulary(t *testing.T) {
 			"a":{"type":"string","minLength":12,"maxLength":24},"b":{"type":"array","items":{"type":"string","maxLength":40},"maxItems":2},
 			"c":{"type":"integer","minimum":3,"maximum":1200}},"required":["a","b","c"],"additionalProperties":false}`}},
 		{"pattern", `["ab-12","2026-03-04"]`, Source{Kind: JSONSchema, Text: `{"type":"array","prefixItems":[{"type":"string","pattern":"^[a-z]{1,8}-[0-9]+$"},{"type":"string","format":"date"}]}`}},
+		{"formats", `["https://www.example.com/words?q=1","jane.doe@example.com","www.example.com"]`, Source{Kind: JSONSchema, Text: `{"type":"array","prefixItems":[
+			{"type":"string","format":"uri","maxLength":60},{"type":"string","format":"email"},{"type":"string","format":"hostname"}]}`}},
 		{"gbnf", `{"k": [1, {"x": "y\n"}, true]}`, Source{Kind: GBNF, Text: llamaJSON}},
 		{"left", "a+(bb+a)*c", Source{Kind: GBNF, Text: `root ::= root [+*] term | term` + "\n" + `term ::= [a-z]+ | "(" root ")"`}},
 		{"tags", "Hi <f=a>12</f> there", Source{Kind: StructuralTag, Format: Triggered{Triggers: []string{"<f="},

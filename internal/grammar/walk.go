@@ -12,6 +12,7 @@ type walker struct {
 	class   *[256]uint8
 	path    [maxDepth + 1]place
 	mask    []uint64
+	taken   []uint64 // scratch
 	found   []found
 	leaves  []leaf
 }
@@ -39,6 +40,7 @@ type scope struct {
 	counted bool
 	most    int32      // counts above it are dead
 	follow  *[256]bool // by class: bytes that may come where the part is left; others are no leaves
+	runs    *runs      // nil, or what the walk may leave out
 }
 
 // start begins at a part's Config at a depth.
@@ -61,8 +63,16 @@ func (w *walker) all(c cfg.Config, s *scope) {
 // even where no node is below.
 func (w *walker) walk(i, end uint32, s *scope) {
 	nodes, rows, mask := w.vocab.nodes[:end], w.machine.Rows(), w.mask
+	var whole []uint64
+	if s.runs != nil {
+		whole = s.runs.whole
+	}
 	for int(i) < len(nodes) {
 		n := nodes[i]
+		if whole != nil && whole[i/64]>>(i%64)&1 != 0 {
+			i = nextZero(whole, i)
+			continue
+		}
 		depth := nodeDepth(n)
 		up := w.path[depth-1]
 		class := w.class[uint8(n)]

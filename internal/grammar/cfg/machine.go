@@ -96,9 +96,10 @@ type Machine struct {
 	exits   []int32
 	join    []elem
 	symbols map[int32]int32
-	epoch   uint32 // of the set of threads that is being made
-	work    int    // since Begin
-	deep    bool   // something was left out since Begin because it nests too deep
+	signed  []uint16 // see signer
+	epoch   uint32   // of the set of threads that is being made
+	work    int      // since Begin
+	deep    bool     // something was left out since Begin because it nests too deep
 }
 
 // NewMachine makes a machine with empty tables.
@@ -146,7 +147,7 @@ func (m *Machine) Err() error { return m.err }
 // Bytes is the memory of the machine's tables.
 func (m *Machine) Bytes() int {
 	return 12*cap(m.elems) + 24*cap(m.stacks) + 8*cap(m.threads) + 4*cap(m.leaves) + 24*cap(m.configs) +
-		4*cap(m.rows) + 4*(len(m.stackTab.slots)+len(m.configTab.slots))
+		4*cap(m.rows) + 4*(len(m.stackTab.slots)+len(m.configTab.slots)) + 2*len(m.signed)
 }
 
 // Full says that the tables are over the limit on memory: time for a new machine, see Import.

@@ -1,29 +1,34 @@
 package cfg
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // Signature describes what a part's Config does, whatever the grammar around it: parts with one signature
 // allow the same texts and leave at the same places. It is false if that takes more than a number of states.
 func (m *Machine) Signature(dst []byte, c Config, most int) ([]byte, bool) {
-	s := signer{g: m.g, ids: map[int32]uint32{}, out: dst}
+	if m.signed == nil {
+		m.signed = make([]uint16, len(m.g.states))
+	}
+	s := signer{g: m.g, ids: m.signed, out: dst}
+	defer s.forget()
 	for _, t := range m.threadsOf(c) {
 		s.num(s.id(t.state))
 		for _, e := range m.elemsOf(t.stack) {
 			s.elem(e)
 		}
 	}
-	for i := 0; i < len(s.order); i++ {
-		if i >= most {
-			return dst, false
-		}
+	most = min(most, math.MaxUint16)
+	for i := 0; i < len(s.order) && len(s.order) <= most; i++ {
 		s.state(s.order[i])
 	}
-	return s.out, true
+	return s.out, len(s.order) <= most
 }
 
 type signer struct {
 	g     *Grammar
-	ids   map[int32]uint32
+	ids   []uint16 // by state, +1; of so many that they begin anew there is no signature
 	order []int32
 	out   []byte
 }
@@ -31,13 +36,18 @@ type signer struct {
 func (s *signer) num(v uint32) { s.out = binary.AppendUvarint(s.out, uint64(v)) }
 
 func (s *signer) id(q int32) uint32 {
-	id, ok := s.ids[q]
-	if !ok {
-		id = uint32(len(s.order))
-		s.ids[q] = id
+	if s.ids[q] == 0 {
 		s.order = append(s.order, q)
+		s.ids[q] = uint16(len(s.order))
 	}
-	return id
+	return uint32(s.ids[q]) - 1
+}
+
+// forget clears ids for the next one.
+func (s *signer) forget() {
+	for _, q := range s.order {
+		s.ids[q] = 0
+	}
 }
 
 // elem describes a return to the bottom, or to a counter just above it.
