@@ -14,8 +14,8 @@ import (
 	"github.com/spillway/spillway/internal/quant"
 )
 
-// llamaShape is the geometry of a llama whose file a test makes.
-type llamaShape struct{ layers, hidden, heads, kvHeads, headDim, ffn int }
+// llamaShape is the geometry of a llama whose file a test makes; with experts it is a mixture that uses two of them.
+type llamaShape struct{ layers, hidden, heads, kvHeads, headDim, ffn, experts int }
 
 const (
 	vocab32k = 32000
@@ -32,8 +32,9 @@ func TestLeastOfLargeModels(t *testing.T) {
 		shape llamaShape
 		most  int64 // besides the cache
 	}{
-		{"1.1B", llamaShape{22, 2048, 32, 4, 64, 5632}, 64 * machine.MiB},
-		{"7B", llamaShape{32, 4096, 32, 32, 128, 11008}, 160 * machine.MiB},
+		{"1.1B", llamaShape{22, 2048, 32, 4, 64, 5632, 0}, 64 * machine.MiB},
+		{"7B", llamaShape{32, 4096, 32, 32, 128, 11008, 0}, 160 * machine.MiB},
+		{"47B of Mixtral's shape, 93 GB", llamaShape{32, 4096, 32, 8, 128, 14336, 8}, 160 * machine.MiB},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "model.gguf")
@@ -87,6 +88,10 @@ func (s llamaShape) write(t *testing.T, path string) {
 	} {
 		must(w.Set(kv.key, kv.value))
 	}
+	if s.experts > 0 {
+		must(w.Set("llama.expert_count", uint32(s.experts)))
+		must(w.Set("llama.expert_used_count", uint32(2)))
+	}
 	var bytes int64
 	add := func(name string, typ quant.Type, shape ...int) {
 		must(w.Add(name, typ, shape...))
@@ -98,14 +103,8 @@ func (s llamaShape) write(t *testing.T, path string) {
 	}
 	add("token_embd.weight", quant.F16, vocab32k, s.hidden)
 	for i := range s.layers {
-		for _, m := range []struct {
-			name       string
-			rows, cols int
-		}{
-			{"attn_q", s.heads * s.headDim, s.hidden}, {"attn_k", s.kvHeads * s.headDim, s.hidden}, {"attn_v", s.kvHeads * s.headDim, s.hidden},
-			{"attn_output", s.hidden, s.heads * s.headDim}, {"ffn_gate", s.ffn, s.hidden}, {"ffn_up", s.ffn, s.hidden}, {"ffn_down", s.hidden, s.ffn},
-		} {
-			add(fmt.Sprintf("blk.%d.%s.weight", i, m.name), quant.F16, m.rows, m.cols)
+		for _, m := range s.matrices() {
+			add(fmt.Sprintf("blk.%d.%s.weight", i, m.name), quant.F16, m.shape...)
 		}
 		add(fmt.Sprintf("blk.%d.attn_norm.weight", i), quant.F32, s.hidden)
 		add(fmt.Sprintf("blk.%d.ffn_norm.weight", i), quant.F32, s.hidden)
@@ -118,6 +117,24 @@ func (s llamaShape) write(t *testing.T, path string) {
 	info, err := f.Stat()
 	must(err)
 	must(f.Truncate((info.Size()+31)&^31 + bytes))
+}
+
+type sparseMatrix struct {
+	name  string
+	shape []int
+}
+
+// matrices are those of a layer.
+func (s llamaShape) matrices() []sparseMatrix {
+	all := []sparseMatrix{
+		{"attn_q", []int{s.heads * s.headDim, s.hidden}}, {"attn_k", []int{s.kvHeads * s.headDim, s.hidden}},
+		{"attn_v", []int{s.kvHeads * s.headDim, s.hidden}}, {"attn_output", []int{s.hidden, s.heads * s.headDim}},
+	}
+	if s.experts > 0 {
+		return append(all, sparseMatrix{"ffn_gate_inp", []int{s.experts, s.hidden}}, sparseMatrix{"ffn_gate_exps", []int{s.experts, s.ffn, s.hidden}},
+			sparseMatrix{"ffn_up_exps", []int{s.experts, s.ffn, s.hidden}}, sparseMatrix{"ffn_down_exps", []int{s.experts, s.hidden, s.ffn}})
+	}
+	return append(all, sparseMatrix{"ffn_gate", []int{s.ffn, s.hidden}}, sparseMatrix{"ffn_up", []int{s.ffn, s.hidden}}, sparseMatrix{"ffn_down", []int{s.hidden, s.ffn}})
 }
 
 // vocabulary is 256 bytes and words of two to four letters, each merged from two shorter ones.
