@@ -18,6 +18,8 @@ type allowed struct {
 	limit   int // of bytes
 	scratch []cfg.Part
 
+	seen map[seenKey]struct{}
+
 	runClasses []uint8
 	runSeen    []cfg.Config
 }
@@ -34,8 +36,31 @@ type follow struct {
 	bytes *[256]bool // by class
 }
 
+// seenKey is a node that a part goes on from. Where a grammar is ambiguous many ways lead to the same one, and their number can grow with
+// every byte of a token; what was seen in a mask is not walked again.
+type seenKey struct {
+	node uint32
+	part cfg.Part
+}
+
+// seenDepth is from how many parts on, one left after the other, that is noted: before there are few ways.
+const seenDepth = 2
+
+// again reports whether a part has gone on from a node before, depth parts into a token.
+func (a *allowed) again(node uint32, p *cfg.Part, depth int) bool {
+	if depth < seenDepth {
+		return false
+	}
+	key := seenKey{node, *p}
+	_, ok := a.seen[key]
+	if !ok {
+		a.seen[key] = struct{}{}
+	}
+	return ok
+}
+
 func newAllowed(v *Vocabulary, m *cfg.Machine, limit int) *allowed {
-	a := &allowed{limit: limit, walk: walker{vocab: v, machine: m, class: m.Classes(), mask: make([]uint64, v.Words()+1)}}
+	a := &allowed{limit: limit, seen: map[seenKey]struct{}{}, walk: walker{vocab: v, machine: m, class: m.Classes(), mask: make([]uint64, v.Words()+1)}}
 	a.forget()
 	return a
 }
@@ -153,17 +178,18 @@ func (a *allowed) mask(c cfg.Config, mask []uint64) {
 	for _, p := range a.scratch {
 		f := a.after(p.Below)
 		m := a.of(&p, f)
+		clear(a.seen)
 		m.or(mask, p.Most)
 		switch {
 		case len(m.leaves) == 0 || m.most < p.Least || m.least > p.Most:
 		case m.below < manyNodes && p.Least <= m.least && m.most <= p.Most:
 			m.mu.Lock()
 			for _, q := range f.parts {
-				a.tail(m, 0, &q, mask)
+				a.tail(m, 0, &q, 0, mask)
 			}
 			m.mu.Unlock()
 		case m.below < manyNodes:
-			a.leave(&p, m.leaves, f, mask)
+			a.leave(&p, m.leaves, f, 0, mask)
 		default:
 			orMask(mask, a.left(&p, m, f))
 		}
@@ -175,7 +201,7 @@ func (a *allowed) left(p *cfg.Part, m *partMask, f *follow) []uint64 {
 	mask := a.rests[*p]
 	if mask == nil {
 		mask = make([]uint64, a.walk.vocab.Words())
-		a.leave(p, m.leaves, f, mask)
+		a.leave(p, m.leaves, f, 0, mask)
 		a.rests[*p] = mask
 		a.bytes += 8*len(mask) + 64
 	}
@@ -186,7 +212,7 @@ func (a *allowed) left(p *cfg.Part, m *partMask, f *follow) []uint64 {
 const manyNodes = 1 << 13
 
 // leave goes on from those leaves that the part may leave at, with what is below it.
-func (a *allowed) leave(p *cfg.Part, leaves []leaf, f *follow, mask []uint64) {
+func (a *allowed) leave(p *cfg.Part, leaves []leaf, f *follow, depth int, mask []uint64) {
 	w := &a.walk
 	for _, q := range f.parts {
 		after := a.after(q.Below)
@@ -198,7 +224,9 @@ func (a *allowed) leave(p *cfg.Part, leaves []leaf, f *follow, mask []uint64) {
 			if l.count < p.Least || l.count > p.Most || l.node == done || row[w.class[uint8(n)]] == 0 {
 				continue
 			}
-			done = l.node
+			if done = l.node; a.again(l.node, &q, depth) {
+				continue
+			}
 			w.start(q.Config, nodeDepth(n)-1)
 			w.walk(l.node, l.node+nodeSkip(n), &s)
 		}
@@ -206,13 +234,16 @@ func (a *allowed) leave(p *cfg.Part, leaves []leaf, f *follow, mask []uint64) {
 		if len(w.leaves) > 0 {
 			next := sortLeaves(slices.Clone(w.leaves))
 			w.leaves = w.leaves[:0]
-			a.leave(&q, next, after, mask)
+			a.leave(&q, next, after, depth+1, mask)
 		}
 	}
 }
 
-// tail walks the tails of a part from a node on, with the part that goes on there.
-func (a *allowed) tail(m *partMask, from int32, q *cfg.Part, mask []uint64) {
+// tail walks the tails of a part from a node on, with the part that goes on there, depth parts into a token.
+func (a *allowed) tail(m *partMask, from int32, q *cfg.Part, depth int, mask []uint64) {
+	if a.again(uint32(from), q, depth) {
+		return
+	}
 	var left []int32
 	a.tailWalk(m, from, q, q.Config, &left, mask)
 	if len(left) == 0 {
@@ -220,7 +251,7 @@ func (a *allowed) tail(m *partMask, from int32, q *cfg.Part, mask []uint64) {
 	}
 	for _, r := range a.after(q.Below).parts {
 		for _, i := range left {
-			a.tail(m, i, &r, mask)
+			a.tail(m, i, &r, depth+1, mask)
 		}
 	}
 }

@@ -162,8 +162,10 @@ func TestHostile(t *testing.T) {
 		"many rules":   "root ::= \"a\"\n" + strings.Repeat("q ::= \"b\"\n", 3),
 		"deep left":    "root ::= root1\nroot1 ::= root2 \"a\" | \"a\"\nroot2 ::= root1 \"b\" | root \"c\"",
 		"wide class":   "root ::= [\\u0080-\\U0010ffff]{0,1000000}",
+		"many ways":    "root ::= w (s w)*\nw ::= ([a-z] | [a-c]){1,9}\ns ::= ([a-z] | \" \"){1,9}",
+		"ways to stop": "root ::= (w s)*\nw ::= \"a\" w | \"a\"\ns ::= \"a\" s | \"a\"",
 	}
-	v := mustVocabulary(t, byteTokens("aa", "aaaa", "aaaaaaaaaaaaaaaa", "ab"))
+	v := mustVocabulary(t, byteTokens("aa", "aaaa", "aaaaaaaaaaaaaaaa", "ab", strings.Repeat("a", 48)))
 	for name, text := range cases {
 		begin := time.Now()
 		c, err := Compile(Source{Kind: GBNF, Text: text}, v, cfg.Limits{Nodes: 1 << 14, Memory: 2 << 20, Width: 1 << 10})
