@@ -29,6 +29,8 @@ type benchCommand struct {
 func (*benchCommand) Help() string {
 	return "Numbers may be lists, separated by commas: every combination is a test. Tokens are without meaning, and nothing ends an answer. " +
 		"The roofline fraction is the time that the least possible work needs on this machine, measured beside the run, over the time taken.\n\n" +
+		"With --json each row has its \"roofline\" {limit, fraction, drive_fraction, policy_fraction}, null where that is not known, and its \"io\" " +
+		"{required_bytes, read_bytes, hit_bytes}, of the run in the middle.\n\n" +
 		"--drive measures a drive by direct reads of a large file on it (or of one that it makes, of 256 MiB) and keeps the table for a week in the " +
 		"user's cache folder, where plan finds it. With --json: {\"device\", \"measured\", \"direct\", \"cells\": [{request_bytes, depth, " +
 		"bytes_per_second}], \"best\"}.\n\n" +
@@ -88,6 +90,7 @@ type benchRow struct {
 	Depth    int           `json:"depth"`
 	Speed    benchSpeed    `json:"tokens_per_second"`
 	Roofline benchRoofline `json:"roofline"`
+	IO       benchIO       `json:"io"`
 }
 
 type benchSpeed struct {
@@ -97,8 +100,17 @@ type benchSpeed struct {
 }
 
 type benchRoofline struct {
-	Limit    string        `json:"limit"`
-	Fraction report.Figure `json:"fraction"`
+	Limit          string        `json:"limit"`
+	Fraction       report.Figure `json:"fraction"`
+	DriveFraction  report.Figure `json:"drive_fraction"`
+	PolicyFraction report.Figure `json:"policy_fraction"`
+}
+
+// benchIO counts bytes of weights of the median run, as the report of a run does.
+type benchIO struct {
+	RequiredBytes int64 `json:"required_bytes"` // 0 if that is not known
+	ReadBytes     int64 `json:"read_bytes"`
+	HitBytes      int64 `json:"hit_bytes"`
 }
 
 // mostTokens is the most of anything that is counted in tokens.
@@ -251,17 +263,14 @@ type benchRun struct {
 // row is the table's. An error says why what had to be read is not known, without which there is no fraction.
 func (r benchResult) row(speeds plan.Machine) (row benchRow, err error) {
 	median := r.runs[len(r.runs)/2]
-	if median.work.Required < 0 && median.span.log != nil {
-		n, failed := median.span.required()
-		if err = failed; err == nil {
-			median.work.Required = n
-		}
-	}
-	f := plan.RooflineOf(median.work, speeds)
+	w := &median.work
+	err = median.span.find(w)
+	f := plan.RooflineOf(*w, speeds)
 	return benchRow{
 		Test: r.test.name(), Batch: r.test.batch, Depth: r.test.depth,
 		Speed:    benchSpeed{Median: median.speed, Min: r.runs[0].speed, Max: r.runs[len(r.runs)-1].speed},
-		Roofline: benchRoofline{f.Limit, report.Figure(f.Fraction)},
+		Roofline: benchRoofline{f.Limit, report.Figure(f.Fraction), report.Figure(f.DriveFraction), report.Figure(f.PolicyFraction)},
+		IO:       benchIO{max(w.Required, 0), w.Read, median.span.io.Hit},
 	}, err
 }
 
@@ -308,10 +317,10 @@ func runOnce(ctx context.Context, m *spillway.Model, t benchTest) (run benchRun,
 	}
 	seconds := time.Since(start).Seconds()
 	io := m.IO().Sub(before)
-	run.span = span{log: run.span.log, from: run.span.to, to: spanOf(m).to, warm: true, io: io}
+	run.span = span{log: run.span.log, from: run.span.to, to: spanOf(m).to, warm: true, io: io, why: run.span.why}
 	run.speed = float64(t.tokens()) / seconds
 	run.work = plan.Work{
-		Required: required(m.CurrentPlan(), io.Passed, io.Sweeps), Read: io.Read, Active: io.Passed, Seconds: seconds,
+		Required: min(required(m.CurrentPlan(), io.Passed, io.Sweeps), io.Read), Read: io.Read, Active: io.Passed, Seconds: seconds,
 	}
 	t.addWork(m, &run.work)
 	if p := m.CurrentPlan(); p.Experts != nil {

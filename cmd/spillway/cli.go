@@ -33,11 +33,11 @@ type globals struct {
 func (g globals) check() error {
 	switch {
 	case g.Context < 0:
-		return usagef("--context is %d; give a positive number of tokens", g.Context)
+		return usageError{notPositive("--context", strconv.Itoa(g.Context))}
 	case g.Context > mostTokens:
 		return usagef("--context is %d; at most %d tokens make sense", g.Context, mostTokens)
 	case g.Threads < 0:
-		return usagef("--threads is %d; give a positive number", g.Threads)
+		return usageError{notPositive("--threads", strconv.Itoa(g.Threads))}
 	case g.Threads > spillway.MaxThreads():
 		return usagef("--threads is %d; at most %d make sense here", g.Threads, spillway.MaxThreads())
 	case g.kvError() != nil:
@@ -212,14 +212,21 @@ func checkUsed(context *kong.Context, c command) error {
 	return nil
 }
 
-// checkPositive refuses a 0 that somebody wrote where leaving the flag out means the default.
+// positiveFlags are those for which 0 means nothing that leaving them out would not say.
+var positiveFlags = []string{"context", "threads", "max-tokens", "layers"}
+
+func notPositive(flag, value string) error {
+	return fmt.Errorf("%s is %s; give a positive number, or leave it out", flag, value)
+}
+
+// checkPositive refuses a 0, or less, that somebody wrote where leaving the flag out means the default.
 func checkPositive(context *kong.Context) error {
 	for _, p := range context.Path {
-		if p.Flag == nil || !slices.Contains([]string{"context", "threads", "max-tokens", "layers"}, p.Flag.Name) {
+		if p.Flag == nil || !slices.Contains(positiveFlags, p.Flag.Name) {
 			continue
 		}
-		if n, ok := context.FlagValue(p.Flag).(int); ok && n == 0 {
-			return usagef("--%s is 0; give a positive number, or leave it out", p.Flag.Name)
+		if n, ok := context.FlagValue(p.Flag).(int); ok && n <= 0 {
+			return usageError{notPositive("--"+p.Flag.Name, strconv.Itoa(n))}
 		}
 	}
 	return nil
@@ -254,6 +261,9 @@ func (s *session) parseError(err error, args []string) error {
 // notFlag says what is wrong with a value that looks like a flag.
 func notFlag(flag, value string) error {
 	if _, err := strconv.ParseFloat(value, 64); err == nil {
+		if slices.Contains(positiveFlags, strings.TrimPrefix(flag, "--")) {
+			return notPositive(flag, value)
+		}
 		return fmt.Errorf("%s is %s; give a number from 0 on", flag, value)
 	}
 	return fmt.Errorf("%s has no value, as %.80q looks like a flag; %s=VALUE takes any", flag, value, flag)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spillway/spillway"
+	"github.com/spillway/spillway/internal/grammar/regular"
 	"github.com/spillway/spillway/internal/report"
 )
 
@@ -37,13 +38,13 @@ func (f *formFlags) form(s *session, lease *textLease) (form spillway.Form, err 
 	switch {
 	case f.JSONSchema != "":
 		form.Kind = spillway.FormJSONSchema
-		form.Text, err = readTextFile("schema", f.JSONSchema, lease)
+		form.Text, err = readTextFile("--json-schema", f.JSONSchema, lease)
 	case f.Grammar != "":
 		form.Kind = spillway.FormGBNF
 		if strings.HasSuffix(f.Grammar, ".lark") {
 			form.Kind = spillway.FormLark
 		}
-		form.Text, err = readTextFile("grammar", f.Grammar, lease)
+		form.Text, err = readTextFile("--grammar", f.Grammar, lease)
 	case f.Regex != "":
 		form.Kind, form.Text = spillway.FormRegex, f.Regex
 	case len(f.Choice) > 0:
@@ -98,7 +99,9 @@ func (f *formFlags) explain(err error) error {
 		return fmt.Errorf("%s: %w", visible(f.Grammar, 200), err)
 	}
 	var refused *spillway.FormError
-	if errors.As(err, &refused) { // it was written on the command line
+	var pattern *regular.SyntaxError
+	unenforced := errors.As(err, &pattern) && pattern.Refused
+	if errors.As(err, &refused) && !unenforced { // it is wrong on the command line
 		err = usageError{err}
 	}
 	if f.Regex != "" {

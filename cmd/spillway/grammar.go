@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	structured "github.com/spillway/spillway/internal/grammar"
@@ -25,7 +27,7 @@ type grammarCheck struct {
 	withoutModel
 	Schema  string `arg:"" help:"File of the schema or expression; - for stdin." placeholder:"SCHEMA"`
 	File    string `arg:"" optional:"" help:"The text to check. Default: stdin." placeholder:"FILE"`
-	Kind    string `help:"What SCHEMA is: json-schema, regex (ECMA-262), gbnf, lark or structural-tag; all but the first are about the whole text, byte by byte." default:"json-schema" placeholder:"KIND"`
+	Kind    string `help:"What SCHEMA is: json-schema, regex (ECMA-262), gbnf, lark or structural-tag; all but the first are about the whole text, byte by byte. Default: gbnf for *.gbnf, lark for *.lark, else json-schema." placeholder:"KIND"`
 	Formats bool   `help:"Check the formats of a JSON Schema (date, email …); --no-formats takes them for notes." default:"true" negatable:""`
 }
 
@@ -35,7 +37,7 @@ func (*grammarCheck) Help() string {
 		"what cannot be enforced is never ignored.\n\nWith --json: {\"accepted\", \"failure\": null or {offset, line, column, pointer, keyword, schema, detail}, " +
 		"\"generation_error\": null, or why answers cannot be held to the schema while they are written}; keyword is empty where the text is no JSON." +
 		"\n\nExamples:\n\n  spillway grammar check person.schema.json answer.json\n\n  echo '[1, 2]' | spillway grammar check list.schema.json --json" +
-		"\n\n  printf 2026-01-31 | spillway grammar check --kind regex date.regex\n\n  spillway grammar check --kind gbnf list.gbnf answer.txt"
+		"\n\n  printf 2026-01-31 | spillway grammar check --kind regex date.regex\n\n  spillway grammar check list.gbnf answer.txt"
 }
 
 // A grammarError is a schema or grammar that is damaged or cannot be enforced.
@@ -63,7 +65,30 @@ func (c *grammarCheck) checker(text []byte) (check textChecker, generation error
 	return c.jsonSchema(text)
 }
 
+// kindOf is the notation that the name of a file says.
+func kindOf(file string) string {
+	switch filepath.Ext(file) {
+	case ".gbnf":
+		return "gbnf"
+	case ".lark":
+		return "lark"
+	}
+	return "json-schema"
+}
+
+// refused is why a schema or grammar is; guessed: nobody said what it is.
+func (c *grammarCheck) refused(err error, text []byte, guessed bool) error {
+	if guessed && c.Kind == "json-schema" && !json.Valid(text) {
+		err = fmt.Errorf("%w; if it is no JSON Schema, --kind says what it is", err)
+	}
+	return grammarError{fmt.Errorf("%s: %w", visible(c.Schema, 200), err)}
+}
+
 func (c *grammarCheck) run(s *session) error {
+	guessed := c.Kind == ""
+	if guessed {
+		c.Kind = kindOf(c.Schema)
+	}
 	if _, ok := grammarKinds[c.Kind]; !ok && c.Kind != "json-schema" {
 		return usagef("--kind %.40q is not known; there are json-schema, regex, gbnf, lark and structural-tag", c.Kind)
 	}
@@ -76,7 +101,7 @@ func (c *grammarCheck) run(s *session) error {
 	}
 	check, generation, err := c.checker(text)
 	if err != nil {
-		return grammarError{fmt.Errorf("%s: %w", visible(c.Schema, 200), err)}
+		return c.refused(err, text, guessed)
 	}
 	in, name, err := s.checkedText(c.File)
 	if err != nil {

@@ -55,7 +55,8 @@ func TestJSONKeys(t *testing.T) {
 			"cache cache.type cache.lossy pinned_bytes streamed_bytes_per_sweep predicted predicted.decode_tokens_per_second predicted.prefill_tokens_per_second predicted.limit",
 		"bench --json -p 4 -n 2 -r 1 --memory 128MiB storyteller": "rows rows[].test rows[].batch rows[].depth " +
 			"rows[].tokens_per_second rows[].tokens_per_second.median rows[].tokens_per_second.min rows[].tokens_per_second.max " +
-			"rows[].roofline rows[].roofline.limit rows[].roofline.fraction cache cache.type cache.lossy " +
+			"rows[].roofline rows[].roofline.limit rows[].roofline.fraction rows[].roofline.drive_fraction rows[].roofline.policy_fraction " +
+			"rows[].io rows[].io.required_bytes rows[].io.read_bytes rows[].io.hit_bytes cache cache.type cache.lossy " +
 			"limits limits.threads limits.isa limits.drive_bytes_per_second limits.memory_bytes_per_second " +
 			"limits.float_operations_per_second limits.integer_operations_per_second",
 		"verify --json storyteller": "files files[].path files[].size files[].sha256 tensors tensors[].name tensors[].type tensors[].bytes tensors[].sha256",
@@ -113,6 +114,11 @@ func TestExitCodes(t *testing.T) {
 		"run hi --chat-template none.jinja":                   exitFailed,
 		"run hi --chat-template none":                         exitUsage,
 		"run hi --max-tokens -1":                              exitUsage,
+		"run hi --regex (":                                    exitUsage,
+		"run hi --regex (?<=a)b":                              exitFile,
+		`run hi --regex (a)\1`:                                exitFile,
+		"plan storyteller --memory 64":                        exitUsage,
+		"plan storyteller --memory 64B":                       exitMemory,
 		"run hi --max-tokens 99999999":                        exitUsage,
 		"plan storyteller --context 99999999":                 exitUsage,
 		"plan storyteller --threads 0":                        exitUsage,

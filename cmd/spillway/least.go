@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spillway/spillway"
@@ -15,16 +16,28 @@ type span struct {
 	from, to int
 	warm     bool // memory was full before
 	io       pager.Stats
+	why      error // there is no log, though experts had to be read
 }
+
+var errNoSlots = errors.New("no expert has room to stay in memory, so that all pass through it in pieces whenever they are needed")
 
 // spanOf is all that a model has done.
 func spanOf(m *spillway.Model) span {
 	x := span{log: m.Options().ExpertLog, io: m.IO()}
-	if e := m.CurrentPlan().Experts; x.log == nil || e == nil || e.Slots == 0 {
-		return span{}
+	e := m.CurrentPlan().Experts
+	if x.log == nil || e == nil || e.Slots == 0 {
+		return span{why: whyUnlogged(e)}
 	}
 	x.to = x.log.End()
 	return x
+}
+
+// whyUnlogged is why the experts of a plan are not logged, if there are some.
+func whyUnlogged(e *plan.Experts) error {
+	if e != nil && e.Slots == 0 {
+		return errNoSlots
+	}
+	return nil
 }
 
 // required is the least that any policy reads in the span: the weights that stay, and what Belady's optimum reads of the experts. Rows that are
@@ -34,14 +47,24 @@ func (x span) required() (int64, error) {
 	return min(x.io.Loaded+n, x.io.Read), err
 }
 
-// fill notes in a report what had to be read, if its work does not say that it is known already (−1: it is not). An error says why it is still unknown.
-func (x span) fill(r *report.Report, w *plan.Work) (err error) {
-	if w.Required < 0 && x.log != nil {
-		var n int64
-		if n, err = x.required(); err == nil {
-			w.Required = n
-		}
+// find completes work that does not know what had to be read (−1). An error says why that is still unknown.
+func (x span) find(w *plan.Work) error {
+	switch {
+	case w.Required >= 0:
+		return nil
+	case x.log == nil:
+		return x.why
 	}
+	n, err := x.required()
+	if err == nil {
+		w.Required = n
+	}
+	return err
+}
+
+// fill notes in a report what had to be read.
+func (x span) fill(r *report.Report, w *plan.Work) error {
+	err := x.find(w)
 	r.IO.RequiredBytes = max(w.Required, 0)
 	return err
 }

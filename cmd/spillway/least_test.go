@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,6 +69,61 @@ func TestRequiredExperts(t *testing.T) {
 		t.Errorf("%d bytes had to be read, %d of experts and %d of %d others: %+v", r.IO.Required, least, rest, trunk, row)
 	}
 	benchRequired(t, model, memory)
+	planTraced(t, model, memory, file)
+}
+
+// planTraced checks that a plan says what the replay of its trace gives with as many slots as it has.
+func planTraced(t *testing.T, model, memory, file string) {
+	t.Helper()
+	s, out := testSession(t, nil)
+	if code := s.main([]string{"plan", model, "--context", "64", "--memory", memory, "--trace", file, "--json"}); code != exitFine {
+		t.Fatal(out)
+	}
+	var p planned
+	if err := json.Unmarshal(out.Bytes(), &p); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s, out = testSession(t, nil)
+	if code := s.main([]string{"trace", "replay", file, "--sizes", fmt.Sprint(p.Experts.Slots), "--policies", "adaptive", "--json"}); code != exitFine {
+		t.Fatal(out)
+	}
+	var x replayed
+	if err := json.Unmarshal(out.Bytes(), &x); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if want := x.Rows[0].AnswerHitRate; p.Predicted.HitRate == nil || want <= 0 || math.Abs(*p.Predicted.HitRate-want) > 1e-9 {
+		t.Errorf("hit rate %v, want %v", p.Predicted.HitRate, want)
+	}
+	s, out = testSession(t, nil)
+	if code := s.main([]string{"plan", model, "--context", "64", "--memory", memory, "--trace", file}); code != exitFine {
+		t.Fatal(out)
+	}
+	for _, line := range []string{ // another plan may have another slot
+		`: [1-9]\d? % of those that it needs are in memory by the trace's replay \(policy adaptive\)\n`, ` of the weights outside experts stay in memory, `,
+	} {
+		if !regexp.MustCompile(line).Match(out.Bytes()) {
+			t.Errorf("%s, want %s", out, line)
+		}
+	}
+}
+
+// What a token reads of experts is said with where it is known from.
+func TestReadsOfExperts(t *testing.T) {
+	e := &plan.Experts{Layers: 2, Count: 8, Used: 2, Bytes: 16 << 20, Cycle: 4 << 20, Slots: 4}
+	for _, c := range []struct {
+		slots   int
+		routing plan.Routing
+		want    string
+	}{
+		{4, plan.Routing{}, "about 3 MiB of experts are read for every token of an answer: 25 % of those that it needs are in memory, if each is as likely as any other (--trace says how likely they are)\n"},
+		{4, plan.Routing{Known: true, Hits: 0.5}, "about 2 MiB of experts are read for every token of an answer: 50 % of those that it needs are in memory by the trace's replay (policy lru)\n"},
+		{0, plan.Routing{Known: true}, "about 4 MiB of experts are read for every token of an answer: 0 % of those that it needs are in memory, whatever the trace has\n"},
+	} {
+		e.Slots = c.slots
+		if got := readsOfExperts(e, c.routing, "lru"); got != c.want {
+			t.Errorf("got  %swant %s", got, c.want)
+		}
+	}
 }
 
 // benchRequired checks that bench knows what had to be read.
@@ -79,8 +137,12 @@ func benchRequired(t *testing.T, model, memory string) {
 	if err := json.Unmarshal(out.Bytes(), &table); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if f := table.Rows[0].Roofline.Fraction; f <= 0 {
+	f, io := table.Rows[0].Roofline, table.Rows[0].IO
+	if f.Fraction <= 0 || f.DriveFraction < f.Fraction || math.Abs(float64(f.PolicyFraction)-float64(io.RequiredBytes)/float64(io.ReadBytes)) > 1e-9 {
 		t.Errorf("%+v", table.Rows[0])
+	}
+	if io.RequiredBytes <= 0 || io.ReadBytes < io.RequiredBytes || io.HitBytes <= 0 {
+		t.Errorf("%+v", io)
 	}
 }
 
@@ -101,6 +163,33 @@ func TestRequiredUnknown(t *testing.T) {
 	w.Required = 7
 	if err := (span{log: new(spillway.ExpertLog)}).fill(r, &w); err != nil || r.IO.RequiredBytes != 7 {
 		t.Errorf("what is known already: %v, %+v", err, r.IO)
+	}
+}
+
+// Where no expert has room, what had to be read is unknown, and the JSON says why.
+func TestRequiredWithoutSlots(t *testing.T) {
+	s, out := testSession(t, nil)
+	s.flags = globals{Memory: "128MiB", JSON: true}
+	s.told = map[string]bool{unknown(errNoSlots): true} // it would be on stderr, which is the same here
+	o, err := s.open(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is measured then
+	none := span{why: whyUnlogged(&plan.Experts{Layers: 1, Count: 8, Used: 2})}
+	if err := o.close(s.report(ctx, o, &report.Report{}, &plan.Plan{}, plan.Work{Required: -1}, none)); err != nil {
+		t.Fatal(err)
+	}
+	var r struct{ Notes []string }
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if !slices.Contains(r.Notes, unknown(errNoSlots)) {
+		t.Errorf("%q", r.Notes)
+	}
+	if err := whyUnlogged(&plan.Experts{Layers: 1, Count: 8, Used: 2, Slots: 3}); err != nil {
+		t.Error(err)
 	}
 }
 

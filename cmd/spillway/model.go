@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spillway/spillway"
@@ -95,6 +96,9 @@ func (s *session) runtime() (*spillway.Runtime, error) {
 		return nil, fmt.Errorf("--memory auto: %w: give a size", err)
 	}
 	limit, err := budget.ParseLimit(s.flags.Memory, memory)
+	if err == nil {
+		err = checkUnit(s.flags.Memory, limit)
+	}
 	if err != nil {
 		return nil, usagef("--memory: %s%s", strings.TrimPrefix(err.Error(), "memory: "), s.origins.of("memory"))
 	}
@@ -102,6 +106,15 @@ func (s *session) runtime() (*spillway.Runtime, error) {
 		fmt.Fprintf(s.stderr, "memory: cap %s (--memory %s)\n", report.Bytes(limit), s.flags.Memory)
 	}
 	return spillway.New(spillway.Options{Memory: limit, Threads: s.flags.Threads})
+}
+
+// checkUnit refuses a number without a unit that nobody means as bytes.
+func checkUnit(text string, limit int64) error {
+	text = strings.TrimSpace(text)
+	if _, err := strconv.ParseFloat(text, 64); err != nil || limit >= machine.MiB {
+		return nil
+	}
+	return fmt.Errorf("%s without a unit are bytes, which is too little; %[1]sMiB or %[1]sGiB would do", text)
 }
 
 // borrow leases memory for a command that runs no model.

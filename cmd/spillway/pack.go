@@ -17,7 +17,7 @@ import (
 
 type packCommand struct {
 	Model string `arg:"" help:"GGUF file, folder in Hugging Face layout, or known name."`
-	Out   string `help:"File to write. Default: the model's name with .spill behind it, in the current folder." placeholder:"PATH"`
+	Out   string `help:"File to write. Default: the model's name with .spill in place of its ending, as olmoe.spill for olmoe.gguf, in the current folder." placeholder:"PATH"`
 	Force bool   `help:"Replace what is at PATH, and begin anew where another pack was interrupted."`
 }
 

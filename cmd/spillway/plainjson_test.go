@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -96,6 +100,37 @@ func TestCause(t *testing.T) {
 	for name, want := range map[string]string{"~/a": "/home/me/a", "~a": "~a", "a/~/b": "a/~/b"} {
 		if got := s.expand(name); got != want {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A page is for others to read, as the umask has it, and a conversation is not.
+func TestWriteMode(t *testing.T) {
+	dir := t.TempDir()
+	plain, err := os.Create(filepath.Join(dir, "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	info, err := plain.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{"page": info.Mode(), "chat": info.Mode() &^ 0o077} {
+		mode := fs.FileMode(0o666)
+		if name == "chat" {
+			mode = 0o600
+		}
+		path := filepath.Join(dir, name)
+		if err := writeMode(path, []byte(name), mode); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if runtime.GOOS != "windows" && got.Mode() != want {
+			t.Errorf("%s has mode %v, want %v", name, got.Mode(), want)
 		}
 	}
 }

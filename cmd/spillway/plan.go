@@ -25,6 +25,8 @@ func (*planCommand) Help() string {
 	return "Says what would go where under --memory, the least memory that works, and how fast it will be by what the drive and " +
 		"the processor give now: products are timed as the model has them, and the drive for requests as the plan has them (see bench --drive). " +
 		"Prefill is that of a prompt as long as the context, up to 512 tokens.\n\n" +
+		"With --trace the trace is replayed with as many experts in memory as the plan has room for, by the policy of --policy: how many of an " +
+		"answer's experts it finds there is said, with --json as predicted.expert_hit_rate.\n\n" +
 		"Examples:\n\n  spillway plan model.gguf --memory 1GiB --context 4096\n\n  spillway plan olmoe.gguf --memory 8GiB --trace run.trace"
 }
 
@@ -75,6 +77,8 @@ type plannedForecast struct {
 	Decode  report.Figure `json:"decode_tokens_per_second"`
 	Prefill report.Figure `json:"prefill_tokens_per_second"`
 	Limit   string        `json:"limit"`
+	// HitRate is the share of an answer's experts that are in memory when they are needed, by the replay of --trace; nil without one.
+	HitRate *float64 `json:"expert_hit_rate,omitempty"`
 }
 
 func (c *planCommand) run(s *session) error {
@@ -130,7 +134,7 @@ func (c *planCommand) routing(ctx context.Context, s *session, o *opened, p *pla
 	defer loads.release()
 	t, err := loads.load(c.Trace)
 	if err != nil {
-		return r, err
+		return r, fmt.Errorf("--trace: %w", err)
 	}
 	if h := t.Header; h.Layers != e.Layers || h.Experts != e.Count || h.Used != e.Used {
 		return r, usagef("--trace: %s has %d layers with %d experts, %d of them used, the model has %d with %d and %d", visible(c.Trace, 200),
@@ -181,11 +185,20 @@ func (c *planCommand) print(ctx context.Context, s *session, o *opened) error {
 				Weights: p.Pools[budget.Weights], KV: p.Pools[budget.KV], Activation: p.Pools[budget.Activation],
 				Staging: p.Pools[budget.Staging], Runtime: p.Pools[budget.Runtime],
 			},
-			Predicted: plannedForecast{Decode: report.Figure(forecast.Decode), Prefill: report.Figure(forecast.Prefill), Limit: forecast.Limit},
+			Predicted: forecastOf(forecast, p.Experts, situation.Routing),
 			Experts:   expertsOf(p),
 		})
 	}
-	return describePlan(s.stdout, o, p, tokens, cache, speeds, forecast)
+	return describePlan(s.stdout, o, p, tokens, cache, speeds, forecast, c.describeExperts(s, p, situation.Routing))
+}
+
+func forecastOf(f plan.Prediction, e *plan.Experts, r plan.Routing) plannedForecast {
+	x := plannedForecast{Decode: report.Figure(f.Decode), Prefill: report.Figure(f.Prefill), Limit: f.Limit}
+	if e != nil && r.Known {
+		rate := e.HitRate(r)
+		x.HitRate = &rate
+	}
+	return x
 }
 
 // known leaves out the speeds that something bounds which was not measured.
@@ -207,7 +220,9 @@ func tokenSpeed(v float64) string {
 	return report.Speedy(1, 1/v) + " tokens/s"
 }
 
-func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report.Cache, speeds plan.Machine, forecast plan.Prediction) error {
+func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report.Cache, speeds plan.Machine, forecast plan.Prediction,
+	experts string,
+) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("%s: %s parameters, %s of weights, %d tokens of context", visible(o.Name(), 80), report.Count(o.Layout().Parameters),
@@ -219,14 +234,15 @@ func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report
 	for pool, n := range p.Pools {
 		line("  %-10s %s %10s", budget.Pool(pool), report.Bar(float64(n)/float64(p.Budget), 24), report.Bytes(n))
 	}
-	if p.Resident {
+	switch {
+	case p.Resident:
 		line("all weights stay in memory once read")
-	} else {
+	case p.Experts != nil:
+		line("%s of the weights outside experts stay in memory, %s of them are read for every sweep", report.Bytes(p.PinnedBytes), report.Bytes(p.ReadBytes))
+	default:
 		line("%s of weights stay in memory, %s are read for every sweep", report.Bytes(p.PinnedBytes), report.Bytes(p.ReadBytes))
 	}
-	if e := p.Experts; e != nil && !p.Resident {
-		line("%s", describeExperts(e))
-	}
+	b.WriteString(experts)
 	line("drive %s, memory %s, products %s", report.Rate(speeds.Drive), report.Rate(speeds.Memory), report.Operations(speeds.Flops))
 	if forecast.Decode > 0 {
 		line("about %s decoding, bound by the %s; prompts, in chunks of %d: %s", tokenSpeed(forecast.Decode), forecast.Limit,
@@ -238,16 +254,39 @@ func describePlan(w io.Writer, o *opened, p *plan.Plan, tokens int, cache report
 	return err
 }
 
-func describeExperts(e *plan.Experts) string {
-	text := fmt.Sprintf("%d layers of %d experts, %s in all; a token uses %d of each layer, %s", e.Layers, e.Count, report.Bytes(e.Bytes), e.Used,
+// describeExperts says what becomes of the experts of a mixture, in whole lines.
+func (c *planCommand) describeExperts(s *session, p *plan.Plan, r plan.Routing) string {
+	switch {
+	case p.Experts == nil || p.Resident && !r.Known:
+		return ""
+	case p.Resident:
+		return "whatever the trace has: every expert is in memory once it was read\n"
+	}
+	name, _ := s.flags.policyName()
+	return placeOfExperts(p.Experts) + readsOfExperts(p.Experts, r, cmp.Or(name, policy.Default))
+}
+
+func placeOfExperts(e *plan.Experts) string {
+	text := fmt.Sprintf("%d layers of %d experts, %s in all; a token uses %d of each layer, %s\n", e.Layers, e.Count, report.Bytes(e.Bytes), e.Used,
 		report.Bytes(e.Cycle))
 	switch {
 	case e.Slots == 0:
-		text += "\nthere is no room to keep experts: they are read in pieces whenever they are used"
+		return text + "there is no room to keep experts: they are read in pieces whenever they are used\n"
 	case !e.CycleFits():
-		text += fmt.Sprintf("\n%d experts stay in memory, fewer than one token uses: few of them will be used again before they must go", e.Slots)
-	default:
-		text += fmt.Sprintf("\n%d experts stay in memory", e.Slots)
+		return text + fmt.Sprintf("%d experts stay in memory, fewer than one token uses: few of them will be used again before they must go\n", e.Slots)
 	}
-	return text
+	return text + fmt.Sprintf("%d experts stay in memory\n", e.Slots)
+}
+
+// readsOfExperts says how many bytes of experts a token will read, and where that is known from.
+func readsOfExperts(e *plan.Experts, r plan.Routing, policy string) string {
+	hits := e.HitRate(r)
+	text := fmt.Sprintf("about %s of experts are read for every token of an answer: %.0f %% of those that it needs are in memory", report.Bytes(int64((1-hits)*float64(e.Cycle)+0.5)), 100*hits)
+	switch {
+	case !r.Known:
+		return text + ", if each is as likely as any other (--trace says how likely they are)\n"
+	case e.Slots == 0:
+		return text + ", whatever the trace has\n"
+	}
+	return text + fmt.Sprintf(" by the trace's replay (policy %s)\n", policy)
 }

@@ -66,10 +66,11 @@ func (s *session) report(ctx context.Context, o *opened, r *report.Report, p *pl
 	if s.flags.Quiet && !s.flags.JSON {
 		return nil
 	}
-	if err := all.fill(r, &w); err != nil && s.flags.JSON {
-		s.tell(unknown(err))
-	} else if err != nil {
+	if err := all.fill(r, &w); err != nil {
 		r.Notes = append(r.Notes, unknown(err))
+		if s.flags.JSON {
+			s.tell(unknown(err))
+		}
 	}
 	if ctx.Err() == nil && r.FinishReason != spillway.FinishError {
 		speeds, err := o.Measure(p, s.flags.Exact)
@@ -132,8 +133,9 @@ func workOf(m *spillway.Model, a *spillway.Answer) plan.Work {
 		w.Required = p.ExpertWork(w.Read)
 		return w
 	}
-	// The first sweep that passes a weight reads it.
-	w.Required = max(required(p, io.Passed, io.Sweeps-1), min(p.PinnedBytes+p.StreamedBytes, io.Passed))
+	// The first sweep that passes a weight reads it. A plan may hold a little more than what the budget has beyond the least: what was not
+	// read did not have to be.
+	w.Required = min(max(required(p, io.Passed, io.Sweeps-1), min(p.PinnedBytes+p.StreamedBytes, io.Passed)), w.Read)
 	return w
 }
 

@@ -5,12 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/report"
-	"github.com/spillway/spillway/internal/vfs"
 )
 
 type runCommand struct {
@@ -175,15 +172,18 @@ func (c *runCommand) start(ctx context.Context, s *session, o *opened, r spillwa
 	if n := o.MaxTokens(r, len(r.IDs)); n > planned-len(r.IDs) {
 		return nil, &spillway.TooLongError{Prompt: len(r.IDs), MaxTokens: n, Context: planned}
 	}
-	var err error
 	options.Context, options.Prediction = planned, c.Prediction
-	if options.Trace, err = c.traceFile(o); err != nil {
+	trace, err := c.traceOutput(s, o)
+	if err != nil {
 		return nil, err
+	}
+	if trace != nil {
+		options.Trace = trace
 	}
 	m, err := s.start(ctx, o, options)
 	if err != nil {
-		if options.Trace != nil {
-			err = errors.Join(err, options.Trace.Close())
+		if trace != nil {
+			err = errors.Join(err, trace.Discard())
 		}
 		return nil, shorter(shorter(err, "max-tokens", c.MaxTokens), "context", s.flags.Context)
 	}
@@ -229,30 +229,4 @@ func (s *session) contextFor(o *opened, r spillway.Request) int {
 	}
 	n := len(r.IDs)
 	return n + o.MaxTokens(r, n)
-}
-
-// traceFile opens the file of --trace; nil without one.
-func (c *runCommand) traceFile(o *opened) (io.WriteCloser, error) {
-	if c.Trace == "" {
-		return nil, nil
-	}
-	if len(o.Layout().Experts) == 0 {
-		return nil, usagef("--trace: %v", spillway.ErrNoExperts)
-	}
-	f, err := os.Create(c.Trace)
-	if err != nil {
-		return nil, err
-	}
-	return &traceSink{vfs.NewSink(f), f}, nil
-}
-
-// traceSink keeps a trace out of the page cache.
-type traceSink struct {
-	*vfs.Sink
-	file *os.File
-}
-
-func (s *traceSink) Close() error {
-	s.Flush()
-	return s.file.Close()
 }

@@ -102,9 +102,6 @@ func (f *samplingFlags) request(o *opened) (spillway.Request, error) {
 	if err := cmp.Or(p.Validate(), p.CheckVocab(o.Layout().Vocab)); err != nil {
 		return spillway.Request{}, usageError{err}
 	}
-	if f.MaxTokens < 0 {
-		return spillway.Request{}, usagef("--max-tokens is %d; give a positive number", f.MaxTokens)
-	}
 	if f.MaxTokens > mostTokens {
 		return spillway.Request{}, usagef("--max-tokens is %d; at most %d make sense", f.MaxTokens, mostTokens)
 	}

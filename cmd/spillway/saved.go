@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,9 +66,12 @@ func mayReplace(name string) error {
 	return nil
 }
 
-// writeWhole writes a file beside its place and puts it there when it is whole.
-func writeWhole(name string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".spillway-*")
+// writeWhole writes a file that is its owner's alone.
+func writeWhole(name string, text []byte) error { return writeMode(name, text, 0o600) }
+
+// writeMode writes a file beside its place and puts it there when it is whole.
+func writeMode(name string, text []byte, mode fs.FileMode) error {
+	f, err := createBeside(name, mode)
 	if err == nil {
 		_, err = f.Write(text)
 		if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
@@ -81,6 +85,18 @@ func writeWhole(name string, text []byte) error {
 		return fmt.Errorf("writing %s: %w", visible(name, 200), cause(err))
 	}
 	return nil
+}
+
+// createBeside makes a new file in the folder of another one.
+func createBeside(name string, mode fs.FileMode) (f *os.File, err error) {
+	const tries = 100
+	for range tries {
+		path := filepath.Join(filepath.Dir(name), fmt.Sprintf(".spillway-%d", rand.Uint32()))
+		if f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return f, err
 }
 
 // cause is what the system said of a file, without the name of a temporary one.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/spillway/spillway"
 	"github.com/spillway/spillway/internal/budget"
+	"github.com/spillway/spillway/internal/hub"
 	"github.com/spillway/spillway/internal/machine"
 	"github.com/spillway/spillway/internal/report"
 	"github.com/spillway/spillway/internal/server"
@@ -75,8 +77,6 @@ func (c *serveCommand) check() error {
 		return usagef("--api-key is empty; give a key, or leave the flag out to let everybody in")
 	case c.ModelWait < 0:
 		return usagef("--model-wait is %s; give a time such as 2m, or 0", c.ModelWait)
-	case slices.Contains(c.AllowedHost, ""):
-		return usagef("--allowed-host is empty; give a name, or * for any")
 	case (c.TLSCert == "") != (c.TLSKey == ""):
 		return usagef("--tls-cert and --tls-key go together")
 	case c.DrainTimeout <= 0 || c.WriteTimeout <= 0:
@@ -84,6 +84,22 @@ func (c *serveCommand) check() error {
 	}
 	if err := (spillway.Dialects{Tool: c.Dialect, Reasoning: c.Reasoning}).Check(); err != nil {
 		return usageError{err}
+	}
+	return c.checkSites()
+}
+
+// checkSites refuses names that no browser's request would ever match.
+func (c *serveCommand) checkSites() error {
+	for _, h := range c.AllowedHost {
+		if h == "" || strings.ContainsAny(h, "/, ") {
+			return usagef("--allowed-host is %q; give a name such as models.example, or * for any", h)
+		}
+	}
+	for _, o := range c.CORSOrigin {
+		u, err := url.Parse(o)
+		if o != "*" && o != "null" && (err != nil || u.Scheme == "" || u.Host == "" || o != strings.ToLower(u.Scheme+"://"+u.Host)) {
+			return usagef("--cors-origin is %q; give an origin as browsers do, such as https://models.example, or * for all", o)
+		}
 	}
 	return nil
 }
@@ -110,12 +126,13 @@ func (c *serveCommand) specs(s *session) ([]pool.Spec, error) {
 	}
 	var all []pool.Spec
 	for _, argument := range c.Models {
-		spec := pool.Spec{Alias: argument}
+		spec := pool.Spec{Alias: argument, Short: hub.Known(argument) && !exists(argument)}
 		if name, model, ok := strings.Cut(argument, "="); ok && !exists(argument) {
 			if name == "" || model == "" {
 				return nil, usagef("%.200q is not NAME=MODEL", argument)
 			}
-			spec.Name, spec.Alias, argument = name, "", model
+			spec = pool.Spec{Name: name}
+			argument = model
 		}
 		path, err := s.resolve(argument)
 		if err != nil {
@@ -214,8 +231,11 @@ func (c *serveCommand) serve(ctx context.Context, s *session, rt *spillway.Runti
 		return err
 	}
 	defer srv.Close()
+	if err := mount(srv, metrics); err != nil {
+		return err
+	}
 	srv.Models, err = pool.New(ctx, rt, specs, pool.Options{
-		KeepAlive: keep, Wait: c.ModelWait,
+		KeepAlive: keep, Wait: c.ModelWait, Try: true,
 		Model: spillway.ModelOptions{
 			Context: s.flags.Context, Sequences: c.MaxSeqs, Queue: c.MaxWaiting, Shared: true, Exact: s.flags.Exact, KV: s.flags.KV, Policy: s.flags.Policy,
 			Prediction: c.Prediction,
@@ -226,13 +246,20 @@ func (c *serveCommand) serve(ctx context.Context, s *session, rt *spillway.Runti
 	if err != nil {
 		return err
 	}
-	openai.Mount(srv)
+	err = c.listen(ctx, s, srv, o)
+	return errors.Join(err, srv.Models.Close())
+}
+
+// mount registers all APIs. They lease what they need before a model takes what it finds.
+func mount(srv *server.Server, metrics *admin.Metrics) error {
+	if err := openai.Mount(srv); err != nil {
+		return fmt.Errorf("the server's own memory: %w", err)
+	}
 	anthropic.Mount(srv)
 	ollama.Mount(srv)
 	admin.Mount(srv, metrics)
 	ui.Mount(srv)
-	err = c.listen(ctx, s, srv, o)
-	return errors.Join(err, srv.Models.Close())
+	return nil
 }
 
 // bestOfDrive is what a drive gave when it was measured last, 0 if that was not lately.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,6 +29,9 @@ func TestServeUsage(t *testing.T) {
 		"--tls-cert x":                exitUsage,
 		"--model-wait -1s":            exitUsage,
 		"--allowed-host=":             exitUsage,
+		"--allowed-host http://a.b":   exitUsage,
+		"--cors-origin a.example":     exitUsage,
+		"--cors-origin https://a.b/":  exitUsage,
 		"--tls-cert x --tls-key y":    exitFailed,
 		"--log-format xml":            exitUsage,
 		"--drain-timeout 0s":          exitUsage,
@@ -59,6 +63,34 @@ func TestServeReadsTLSFilesFirst(t *testing.T) {
 	}
 	if text := fmt.Sprint(out); !strings.Contains(text, "TLS: open /none/cert.pem") || strings.Contains(text, "no-model") {
 		t.Error(text)
+	}
+}
+
+// A model that has no room is refused before clients are told that somebody listens, and so is a port that another has.
+func TestServeRefusesBeforeItListens(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"--port 0 --memory 24MiB", exitMemory, "loading the model storyteller: 24 MiB is too little memory for this model"},
+		{"--port 0 --chat-template nosuch", exitUsage, "there is no chat template"},
+		{"--memory 256MiB --port " + port, exitFailed, "listening on 127.0.0.1:" + port + ": another program uses this port; choose one by --port"},
+	} {
+		s, out := testSession(t, nil)
+		code := s.main(append([]string{"serve"}, strings.Fields(c.args)...))
+		if text := fmt.Sprint(out); code != c.code || !strings.Contains(text, c.want) || strings.Contains(text, "listening on http") || strings.Contains(text, "draining") {
+			t.Errorf("serve %s: exit code %d, want %d: %s", c.args, code, c.code, text)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +93,7 @@ func (c *traceReport) run(s *session) error {
 			_, err := s.stdout.Write(page.Bytes())
 			return err
 		}
-		if err := writeWhole(out, page.Bytes()); err != nil {
+		if err := writeMode(out, page.Bytes(), 0o666); err != nil { // less what the umask takes
 			return err
 		}
 		switch {
@@ -121,6 +122,9 @@ func (c *traceSettings) replayed(s *session, sizes string, show func(*trace.Trac
 	}
 	loads := traceLoads{ctx: ctx, rt: rt}
 	t, err := loads.load(c.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("the trace: %w", err)
+	}
 	var profile []int64
 	if err == nil && c.Profile != "" {
 		profile, err = loads.profile(c.Profile, t.Shape(), "--profile")
@@ -232,7 +236,7 @@ func (l *traceLoads) load(name string) (*trace.Trace, error) {
 func (l *traceLoads) profile(name string, s policy.Shape, flag string) ([]int64, error) {
 	t, err := l.load(name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", flag, err)
 	}
 	if t.Shape() != s {
 		return nil, usagef("%s: %s has %d layers with %d experts, not %d with %d", flag, visible(name, 200), t.Header.Layers, t.Header.Experts, s.Layers, s.Experts)

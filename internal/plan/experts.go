@@ -42,6 +42,9 @@ func (s *sizes) experts(p *layout.Placement) *Experts {
 	}
 }
 
+// HitRate is the share of an answer's experts that a prediction expects in memory.
+func (e *Experts) HitRate(r Routing) float64 { return 1 - e.missed(r, 1) }
+
 // missed is the part of the experts that a pass needs and does not find in memory: if the routing is not known, every
 // expert is as likely as any other.
 func (e *Experts) missed(r Routing, rows int) float64 {

@@ -28,8 +28,8 @@ type Report struct {
 	Experts  *Experts `json:"experts,omitempty"` // of a mixture of experts
 	Form     *Form    `json:"form,omitempty"`    // of an answer that was held to one
 
-	// Notes are one-time remarks for the reader of the prose, such as "direct I/O refused".
-	Notes []string `json:"-"`
+	// Notes are remarks for the reader, such as why a fraction is not known.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // Model says what ran.

@@ -17,7 +17,8 @@ func TestJSONKeys(t *testing.T) {
 		`"speed":{"load_seconds":0.1,"prefill_tokens":1,"prefill_seconds":0.1,"decode_tokens":1,"decode_seconds":0.1},` +
 		`"io":{"required_bytes":1,"read_bytes":1,"hit_bytes":1,"drive_bytes_per_second":1.5},` +
 		`"cache":{"type":"q8_0","lossy":true},` +
-		`"roofline":{"limit":"drive","fraction":0.9,"drive_fraction":0.95,"policy_fraction":0.95}}`
+		`"roofline":{"limit":"drive","fraction":0.9,"drive_fraction":0.95,"policy_fraction":0.95},` +
+		`"notes":["said once"]}`
 	r := Report{
 		Text: "hi", PromptIDs: []int{1}, IDs: []int{2}, FinishReason: "stop",
 		Model:    Model{Name: "m", Family: "llama", Parameters: 1, WeightBytes: 1, Source: "f"},
@@ -26,7 +27,7 @@ func TestJSONKeys(t *testing.T) {
 		IO:       IO{RequiredBytes: 1, ReadBytes: 1, HitBytes: 1, DriveBytesPerSecond: 1.5},
 		Cache:    Cache{Type: "q8_0", Lossy: true},
 		Roofline: Roofline{Limit: "drive", Fraction: 0.9, DriveFraction: 0.95, PolicyFraction: 0.95},
-		Notes:    []string{"not part of the JSON"},
+		Notes:    []string{"said once"},
 	}
 	got, err := json.Marshal(&r)
 	if err != nil {

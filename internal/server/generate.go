@@ -42,17 +42,17 @@ const (
 // the context: what it passes only the engine's queue can refuse. text is how many bytes of text the prompt
 // is made of; answers is how many will be generated from it.
 func (x *Exchange) Prepare(h *pool.Held, r *spillway.Request, text int64, answers int) error {
-	return x.PrepareBy(h, r, text, answers, func() ([]int32, error) { return h.Tokens(*r) })
+	return x.PrepareBy(h, r, text, answers, h.Tokens)
 }
 
-// PrepareBy is Prepare of a prompt whose tokens, unless the request has them, come from encode.
-func (x *Exchange) PrepareBy(h *pool.Held, r *spillway.Request, text int64, answers int, encode func() ([]int32, error)) error {
+// PrepareBy is Prepare of a prompt whose tokens, unless the request has them, come from encode, which may be called twice.
+func (x *Exchange) PrepareBy(h *pool.Held, r *spillway.Request, text int64, answers int, encode func(spillway.Request) ([]int32, error)) error {
 	r.Dialects = over(x.Server.options.Dialects, r.Dialects)
 	if h.Embedding() {
 		return Invalid("model", fmt.Sprintf("the model %s gives vectors, not text", h.Name))
 	}
 	if r.IDs == nil {
-		ids, err := x.Encode(h, text, encode)
+		ids, err := x.EncodeRequest(h, *r, text, encode)
 		if err != nil {
 			return err
 		}

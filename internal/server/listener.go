@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -69,8 +70,11 @@ func (l *listener) rest(p phase) time.Duration {
 func listen(ctx context.Context, address string, seats int) (*listener, error) {
 	config := net.ListenConfig{Control: smallBuffers, KeepAlive: 30 * time.Second}
 	l, err := config.Listen(ctx, "tcp", address)
+	if isTaken(err) {
+		return nil, fmt.Errorf("listening on %s: another program uses this port; choose one by --port, or let the system choose by --port 0: %w", address, cause(err))
+	}
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", address, err)
+		return nil, fmt.Errorf("listening on %s: %w", address, cause(err))
 	}
 	port := l.(*net.TCPListener)
 	shortBacklog(port, seats)
@@ -78,6 +82,15 @@ func listen(ctx context.Context, address string, seats int) (*listener, error) {
 		Listener: l, seats: make(chan struct{}, seats), waits: func() bool { return someoneWaits(port) },
 		open: map[net.Conn]*visit{}, closed: make(chan struct{}),
 	}, nil
+}
+
+// cause is an error of the network without the address that it repeats.
+func cause(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op.Err
+	}
+	return err
 }
 
 // Accept is part of net.Listener.

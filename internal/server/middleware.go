@@ -61,7 +61,7 @@ func (s *Server) crossOrigin(x *Exchange) (answered bool) {
 	default:
 		return false
 	}
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After, "+NoticeHeader)
 	if x.Request.Method != http.MethodOptions || x.Request.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}

@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// isTaken reports whether a port could not be opened because another program has it.
+func isTaken(err error) bool { return errors.Is(err, syscall.EADDRINUSE) }
+
 // smallBuffers caps the buffers of a socket, and of the connections that it accepts.
 func smallBuffers(_, _ string, c syscall.RawConn) error {
 	var failed error

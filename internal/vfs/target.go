@@ -129,28 +129,69 @@ func kindOf(info fs.FileInfo) string {
 // Write makes the file: under a name of its own in the same folder until it is complete. What is
 // written stays out of the page cache.
 func (t *Target) Write(write func(io.Writer) error) error {
-	if err := t.CheckFile(); err != nil {
+	if t.Stream() && t.isStdout() {
+		return t.wrap(write(os.Stdout), "")
+	}
+	d, err := t.Create()
+	if err != nil {
 		return err
 	}
-	if t.Stream() {
-		return t.wrap(t.writeStream(write), "")
+	if err := write(d); err != nil {
+		return t.wrap(errors.Join(err, d.Discard()), d.file.Name())
 	}
-	f, err := os.CreateTemp(t.Dir(), ".spillway-*")
+	return d.Commit()
+}
+
+// A Draft is a file that gets its name when it is complete. Where the target is a stream it is written as it is.
+type Draft struct {
+	*Sink
+	target *Target
+	stream bool
+	file   *os.File
+}
+
+// Create begins a file. Commit or Discard ends it.
+func (t *Target) Create() (*Draft, error) {
+	if err := t.CheckFile(); err != nil {
+		return nil, err
+	}
+	d := &Draft{target: t, stream: t.Stream()}
+	var err error
+	if d.stream {
+		d.file, err = os.OpenFile(t.path, os.O_WRONLY, 0)
+	} else {
+		d.file, err = os.CreateTemp(t.Dir(), ".spillway-*")
+	}
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", t.path, bare(err))
+		return nil, fmt.Errorf("writing %s: %w", t.path, bare(err))
 	}
-	sink := NewSink(f)
-	if err = write(sink); err == nil {
-		sink.Flush()
-		err = errors.Join(f.Chmod(t.mode()), f.Sync())
+	d.Sink = NewSink(d.file)
+	return d, nil
+}
+
+// Commit ends a file that is complete.
+func (d *Draft) Commit() error {
+	if d.stream {
+		return d.target.wrap(d.file.Close(), "")
 	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), t.real)
+	d.Flush()
+	err := errors.Join(d.file.Chmod(d.target.mode()), d.file.Sync(), d.file.Close())
+	if err == nil {
+		err = os.Rename(d.file.Name(), d.target.real)
 	}
 	if err != nil {
-		return t.wrap(errors.Join(err, os.Remove(f.Name())), f.Name())
+		return d.target.wrap(errors.Join(err, os.Remove(d.file.Name())), d.file.Name())
 	}
 	return nil
+}
+
+// Discard ends a file that nobody wants; what was there before stays.
+func (d *Draft) Discard() error {
+	err := d.file.Close()
+	if !d.stream {
+		err = errors.Join(err, os.Remove(d.file.Name()))
+	}
+	return err
 }
 
 // mode is that of what is replaced.
@@ -159,17 +200,6 @@ func (t *Target) mode() fs.FileMode {
 		return t.info.Mode().Perm()
 	}
 	return 0o644
-}
-
-func (t *Target) writeStream(write func(io.Writer) error) error {
-	if t.isStdout() {
-		return write(os.Stdout)
-	}
-	f, err := os.OpenFile(t.path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }
 
 // WriteFolder makes a folder of files with some of these names: under a name of its own until it is

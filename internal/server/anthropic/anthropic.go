@@ -137,7 +137,7 @@ func newJob(x *server.Exchange) (*job, error) {
 
 // tokens are the ids of the prompt.
 func (b *body) tokens(x *server.Exchange, h *pool.Held, r spillway.Request) ([]int32, error) {
-	return x.Encode(h, b.text(), func() ([]int32, error) { return h.Tokens(r) })
+	return x.EncodeRequest(h, r, b.text(), h.Tokens)
 }
 
 func countTokens(x *server.Exchange) error {

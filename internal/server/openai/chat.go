@@ -137,7 +137,7 @@ func (a *api) chatJob(x *server.Exchange, body *chatRequest) (*chatJob, error) {
 		return nil, err
 	}
 	text += textBytes(j.r.Tools) + textBytes(j.r.TemplateArgs)
-	if err := x.PrepareBy(h, &j.r, text, n, func() ([]int32, error) { return j.h.renderAny(j.r) }); err != nil {
+	if err := x.PrepareBy(h, &j.r, text, n, j.h.renderAny); err != nil {
 		return nil, err
 	}
 	j.limit, err = body.limit(x, j.h, &j.r, tools, "response_format")

@@ -99,7 +99,7 @@ func (h held) encode(x *server.Exchange, r *spillway.Request, p prompt, special 
 		if err != nil {
 			return err
 		}
-		return x.PrepareBy(h.Held, r, textBytes([]byte(p.text)), 0, func() ([]int32, error) {
+		return x.PrepareBy(h.Held, r, textBytes([]byte(p.text)), 0, func(spillway.Request) ([]int32, error) {
 			return tok.Encode(nil, p.text, tokenizer.Options{ParseSpecial: true})
 		})
 	}

@@ -83,7 +83,7 @@ func (b *tokenizeBody) ids(x *server.Exchange, h held) ([]int32, error) {
 	if err := b.template(&r); err != nil {
 		return nil, err
 	}
-	return x.Encode(h.Held, text+textBytes(r.Tools), func() ([]int32, error) { return h.renderAny(r) })
+	return x.EncodeRequest(h.Held, r, text+textBytes(r.Tools), h.renderAny)
 }
 
 // detokenizeBody is the body of /detokenize.

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -79,15 +80,31 @@ func (e *entry) state() State {
 	return s
 }
 
-// look reads a model's facts.
-func (p *Pool) look(ctx context.Context, s Spec) (Facts, error) {
+// look reads a model's facts, and plans its start if it is to be tried.
+func (p *Pool) look(ctx context.Context, s Spec, try bool) (Facts, error) {
 	c, err := p.checkpoint(ctx, s.Path)
 	if err != nil {
 		return Facts{}, err
 	}
 	f := factsOf(c, s)
 	f.Identity, err = c.Catalog().Identity(ctx)
+	if err == nil && try {
+		err = p.try(c, f.Name)
+	}
 	return f, errors.Join(err, c.Close())
+}
+
+// try returns the error that loading a model would end with for want of room, or for what Prepare says.
+func (p *Pool) try(c *spillway.Checkpoint, name string) error {
+	if p.options.Prepare != nil {
+		if err := p.options.Prepare(c); err != nil {
+			return err
+		}
+	}
+	if _, err := fitting(c, p.options.Model); err != nil {
+		return fmt.Errorf("loading the model %s: %w", name, err)
+	}
+	return nil
 }
 
 func factsOf(c *spillway.Checkpoint, s Spec) Facts {

@@ -23,6 +23,12 @@ type Held struct {
 // KeepAlive says how long the model stays loaded after this use; negative: until its memory is needed.
 func (h *Held) KeepAlive(d time.Duration) { h.keep = d }
 
+// ShowsTools reports whether a prompt of the model, since it was loaded, was another one for its request's tools.
+func (h *Held) ShowsTools() bool { return h.entry.showsTools.Load() }
+
+// SawTools notes such a prompt.
+func (h *Held) SawTools() { h.entry.showsTools.Store(true) }
+
 // Release lets the model go. It may be called more than once.
 func (h *Held) Release() {
 	h.once.Do(func() {

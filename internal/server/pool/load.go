@@ -44,6 +44,7 @@ func (p *Pool) start(e *entry) {
 		switch {
 		case m != nil:
 			e.health.files, e.drive = files, m.Drive()
+			e.showsTools.Store(false)
 		case !noRoom(err):
 			e.fail()
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spillway/spillway"
@@ -21,6 +22,8 @@ type Spec struct {
 	Path string // a GGUF file or a folder in Hugging Face layout; empty: the model inside the binary
 	// Alias is a second name, which lists do not show: what the operator called the model by.
 	Alias string
+	// Short makes the alias the name, and the model's own name the alias.
+	Short bool
 }
 
 // Forever keeps a model until its memory is needed.
@@ -38,6 +41,8 @@ type Options struct {
 	Prepare func(c *spillway.Checkpoint) error
 	// Loaded is told of every model that was started, and whether its context was cut; nil for nobody.
 	Loaded func(name string, m *spillway.Model)
+	// Try makes New fail, as loading it would, if there is no room for the first model.
+	Try bool
 }
 
 // A Pool is safe for concurrent use.
@@ -72,6 +77,8 @@ type entry struct {
 	keep    time.Duration   // of the last user
 	timer   *time.Timer     // that unloads it
 	health  health
+
+	showsTools atomic.Bool // of the loaded one: its chat template writes tools into prompts
 }
 
 // An UnknownError says that the pool has no model of that name.
@@ -100,10 +107,13 @@ func (e *BusyError) Unwrap() error { return e.Err }
 // New returns a pool of models. It reads what each says about itself, and no weights.
 func New(ctx context.Context, rt *spillway.Runtime, specs []Spec, o Options) (*Pool, error) {
 	p := &Pool{rt: rt, options: o, changed: make(chan struct{})}
-	for _, s := range specs {
-		f, err := p.look(ctx, s)
+	for i, s := range specs {
+		f, err := p.look(ctx, s, o.Try && i == 0)
 		if err != nil {
 			return nil, err
+		}
+		if s.Short {
+			f.Name, s.Alias = s.Alias, f.Name
 		}
 		if other := p.find(f.Name); other != nil {
 			return nil, fmt.Errorf("two models are called %s (%s and %s): give one another name, NAME=MODEL", f.Name, source(other.path), source(s.Path))
