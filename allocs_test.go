@@ -54,7 +54,7 @@ func synthFile(t *testing.T, shape string) string {
 const mostPerToken = 3
 
 func TestAllocationsPerToken(t *testing.T) {
-	if raced {
+	if testutil.Raced {
 		t.Skip("skipped: the race detector keeps loops over functions from being inlined, which puts them on the heap")
 	}
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestAllocationsPerToken(t *testing.T) {
 }
 
 func TestAllocationsSmolLM2(t *testing.T) {
-	if testing.Short() || raced {
+	if testing.Short() || testutil.Raced {
 		t.Skip("skipped: -short or the race detector")
 	}
 	m := openTest(t, testutil.SmolLM2(t), ModelOptions{Context: 256, Sequences: 1})

@@ -1,5 +1,0 @@
-//go:build race
-
-package spillway
-
-const raced = true
