@@ -244,9 +244,12 @@ func (c capCase) checkRefusal(t *testing.T, least int64) {
 	}
 }
 
+const thrashing = 20
+
 // checkSlack: the promised least is at most 1.2 times the smallest group that it survives in. Just
-// above that size a program lives on without finishing: it reads its own code from the drive again
-// and again. Such a run is given up after a minute, or five times what it takes at the least.
+// above that size a program lives on, but hardly gets anywhere: it reads its own code from the drive again
+// and again. Such a run is given up after a minute, or five times what it takes at the least, and is no survivor with
+// thrashing times the major faults, however fast the drive is.
 func (c capCase) checkSlack(t *testing.T, least int64) {
 	at := c.survivor(t, least, least)
 	patience := max(time.Minute, 5*at.Elapsed)
@@ -255,8 +258,9 @@ func (c capCase) checkSlack(t *testing.T, least int64) {
 		if err != nil && t.Context().Err() != nil {
 			t.Fatal(err)
 		}
-		ok := err == nil && !o.Killed && o.Exit == 0
-		t.Logf("a group of %s: survives %v, killed %v, exit %d, %.1f s", size(limit), ok, o.Killed, o.Exit, o.Elapsed.Seconds())
+		ok := err == nil && !o.Killed && o.Exit == 0 && o.Faults <= thrashing*max(at.Faults, 100)
+		t.Logf("a group of %s: survives %v, killed %v, exit %d, %d major faults, %.1f s; at the least %d and %.1f s", size(limit), ok, o.Killed, o.Exit,
+			o.Faults, o.Elapsed.Seconds(), at.Faults, at.Elapsed.Seconds())
 		return ok
 	}
 	low, high := int64(float64(least)/leastSlack), least

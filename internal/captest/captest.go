@@ -41,6 +41,7 @@ type Result struct {
 	Stdout  []byte
 	Stderr  []byte
 	Elapsed time.Duration
+	Faults  int64 // pages of the program's own that had to be read (major faults)
 }
 
 // Available says why no group can be made here, or nil.

@@ -50,6 +50,9 @@ func (r Run) inGroup(ctx context.Context, g *group) (Result, error) {
 		return res, fmt.Errorf("%s did not start: %w", r.Path, runErr)
 	}
 	res.Exit = cmd.ProcessState.ExitCode()
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		res.Faults = usage.Majflt
+	}
 	if res.Peak, err = g.peak(); err != nil {
 		return res, err
 	}
