@@ -82,7 +82,7 @@ func TestServeRefusesBeforeItListens(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--port 0 --memory 24MiB", exitMemory, "24 MiB"}, // the server's own memory may lack room, too: this process takes what it takes
+		{"--port 0 --memory " + serverAlone(t), exitMemory, " is too little memory for this model"},
 		{"--port 0 --chat-template nosuch", exitUsage, "there is no chat template"},
 		{"--memory 256MiB --port " + port, exitFailed, "listening on 127.0.0.1:" + port + ": another program uses this port; choose one by --port"},
 	} {
@@ -92,6 +92,23 @@ func TestServeRefusesBeforeItListens(t *testing.T) {
 			t.Errorf("serve %s: exit code %d, want %d: %s", c.args, code, c.code, text)
 		}
 	}
+}
+
+// serverAlone is memory in which a server has room for what is its own, beside this process, but the embedded model has none beside it.
+func serverAlone(t *testing.T) string {
+	t.Helper()
+	for n := 20; n < 200; n++ {
+		s, out := testSession(t, nil)
+		memory := fmt.Sprintf("%dMiB", n)
+		if code := s.main([]string{"serve", "--port", "0", "--memory", memory}); code != exitMemory {
+			t.Fatalf("%s: exit code %d: %s", memory, code, out)
+		}
+		if !strings.Contains(fmt.Sprint(out), "the server's own memory") {
+			return memory
+		}
+	}
+	t.Fatal("no memory does for a server alone")
+	return ""
 }
 
 func TestKeepAlive(t *testing.T) {

@@ -246,7 +246,7 @@ func (c capCase) checkRefusal(t *testing.T, least int64) {
 
 const thrashing = 20
 
-// checkSlack: the promised least is at most 1.2 times the smallest group that it survives in. Just
+// checkSlack: the promised least is at most leastSlack times the smallest group that it survives in. Just
 // above that size a program lives on, but hardly gets anywhere: it reads its own code from the drive again
 // and again. Such a run is given up after a minute, or five times what it takes at the least, and is no survivor with
 // thrashing times the major faults, however fast the drive is.
