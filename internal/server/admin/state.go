@@ -123,6 +123,7 @@ type Drive struct {
 	ExpertHits int64   `json:"expert_hits"`
 	Guesses    int64   `json:"guesses"` // experts that were read before their layer asked
 	GuessHits  int64   `json:"guess_hits"`
+	Filled     int64   `json:"filled_bytes"` // read for experts in empty slots before anybody asked
 }
 
 // StateOf looks at a server.
@@ -188,7 +189,7 @@ func modelOf(s pool.State) Model {
 	}
 	m.Drive = &Drive{
 		Read: io.Read, Hit: io.Hit, Passed: io.Passed, Reads: io.Requests, Busy: io.Busy.Seconds(), Wait: io.Wait.Seconds(),
-		Sweeps: io.Sweeps, Experts: io.Experts, ExpertHits: io.ExpertHits, Guesses: io.Guesses, GuessHits: io.GuessesUsed,
+		Sweeps: io.Sweeps, Experts: io.Experts, ExpertHits: io.ExpertHits, Guesses: io.Guesses, GuessHits: io.GuessesUsed, Filled: io.Filled,
 	}
 	c := x.Constraints
 	m.Forms = &Forms{
@@ -307,4 +308,5 @@ func (d *Drive) write(t *text, l label) {
 	t.counter("spillway_expert_hits_total", "Of these, in memory.", float64(d.ExpertHits), l)
 	t.counter("spillway_expert_guesses_total", "Experts that were read before their layer asked.", float64(d.Guesses), l)
 	t.counter("spillway_expert_guess_hits_total", "Of these, needed.", float64(d.GuessHits), l)
+	t.counter("spillway_expert_filled_bytes_total", "Read for experts in empty slots before anybody asked.", float64(d.Filled), l)
 }
